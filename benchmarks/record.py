@@ -92,10 +92,6 @@ LOADERS: Mapping[str, str] = {
     "image_dataset_from_directory": "Keras' image_dataset_from_directory",
     "grain_threads": "Grain, ArrayRecord, threads",
     "grain_processes": "Grain, ArrayRecord, processes",
-    "source_threads": "Grain, our source, threads",
-    "source_processes": "Grain, our source, processes",
-    "source_threads_opencv": "Grain, our source, OpenCV, threads",
-    "source_processes_opencv": "Grain, our source, OpenCV, processes",
     "webdataset": "WebDataset",
     "webdataset_processes": "WebDataset, processes",
 }

@@ -29,6 +29,7 @@ from shardwright.components.image_trainer.spec import SPEC_FILE, TrainRecipe, Tr
 from shardwright.components.image_trainer.worker import run_worker
 from shardwright.config import parse_config
 from shardwright.dataset.reader import ImageDataset
+from shardwright.errors import UsageError
 
 # The environment variable with the number of rounds; in a round all ways take turns.
 ROUNDS = "SHARDWRIGHT_BENCH_ROUNDS"
@@ -71,12 +72,12 @@ def measure(spec: TrainSpec) -> None:
 
     `first` is the seconds to the first batch; the rest is from `medians`, as [in the first epoch, in later ones].
     """
+    from shardwright.components.image_trainer.training.backend import build_steps, connect
     from shardwright.components.image_trainer.training.device_input import DeviceInput
-    from shardwright.components.image_trainer.training.evaluate import Counting
+    from shardwright.components.image_trainer.training.evaluate_split import Counting
     from shardwright.components.image_trainer.training.learner import Learner
     from shardwright.components.image_trainer.training.losses import loss_of
     from shardwright.components.image_trainer.training.optimizers import build_optimizer
-    from shardwright.components.image_trainer.training.steps import build_steps, connect
     from shardwright.components.image_trainer.training.train import built_model, work_of
 
     placement, here = Placement(_chosen().accelerator, os.environ[BACKEND]), HostPlace()
@@ -203,7 +204,10 @@ def training_figures(dataset: Path, batch_size: int) -> list[Figure]:
         DatasetError: there is no such dataset, or nothing to train on.
         ShardwrightError: a worker failed.
     """
-    task = ImageDataset.open(dataset).manifest.task
+    manifest = ImageDataset.open(dataset).manifest
+    if manifest.kind != "transform":
+        raise UsageError(f"{dataset}: its images are not of one size. Give what `shardwright transform` made.")
+    task = manifest.task
     config = parse_config({"task": task, "input": {"images": "-"}, "trainer": {"batch_size": batch_size}}, base="/")
     recipe = TrainRecipe.from_config(config)
     chosen = _chosen()

@@ -11,11 +11,11 @@ from collections.abc import Sequence
 from contextlib import suppress
 
 from shardwright.errors import NO_ROOM, ShardwrightError, describe_os_error
-from shardwright.escaping import escape_message, escaped_streams
-from shardwright.extras import missing_extra
 from shardwright.pipelines.commands.documentation import address, page_of_error
 from shardwright.pipelines.commands.parsers import build_parser, parse
-from shardwright.progress import quiet_output
+from shardwright.running.extras import missing_extra
+from shardwright.running.progress import quiet_output
+from shardwright.text.escaping import escape_message, escaped_streams
 
 __all__ = ["build_parser", "main"]
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from shardwright.errors import DatasetError, UsageError
 from shardwright.pipelines.commands.results import finish, table
-from shardwright.processes import keep_tensors
+from shardwright.running.processes import keep_tensors
 
 if TYPE_CHECKING:
     from shardwright.loader.profile import LoaderReport

@@ -19,10 +19,10 @@ from shardwright.pipelines.commands.lineage import describe
 from shardwright.pipelines.commands.parsers import refuse_unused
 from shardwright.pipelines.commands.results import finish, reading
 from shardwright.pipelines.commands.stats import figures_of
-from shardwright.progress import quiet_output
 from shardwright.report.page import collect_page, write_page
+from shardwright.running.progress import quiet_output
 from shardwright.storage import read_bytes
-from shardwright.untrusted import parse_untrusted_json
+from shardwright.untrusted.json_text import parse_untrusted_json
 
 
 def run(options: Namespace) -> int:
@@ -73,7 +73,7 @@ def _of_model(options: Namespace) -> str:
 
 def _figures(places: list[str]) -> Figures | None:
     """Returns the figures of the first evaluation that can be read."""
-    from shardwright.components.evaluator.summary import read_evaluation
+    from shardwright.components.evaluator.result_files import read_evaluation
 
     for place in places:
         try:

@@ -5,8 +5,8 @@ The parsers, the completion scripts and the reference page are made of it, witho
 
 from __future__ import annotations
 
-from shardwright.label_formats import AUTO, EXPORTS, FORMATS
-from shardwright.pipelines.commands.catalog_of_models import CLOUD, MAINTENANCE, MODEL
+from shardwright.config.label_formats import AUTO, EXPORTS, FORMATS
+from shardwright.pipelines.commands.catalog_of_models import CLOUD, MAINTENANCE, MODEL, TARGETS
 from shardwright.pipelines.commands.entry import (
     CONFIG,
     DATASET,
@@ -81,6 +81,7 @@ START = {
             CONFIG,
             flag("--show", "print every value, defaults included, as YAML"),
             flag("--data", "read the annotations, and try up to 100 images, too"),
+            choice("--target", TARGETS, "list everything that compiling for this platform needs, too"),
             json("print the errors, with --show the values, with --data the rejects, as JSON"),
         ),
     ),

@@ -17,7 +17,7 @@ from shardwright.pipelines.commands.entry import (
 
 TARGETS = ("vertex", "kubeflow")
 # Those of `published_weights` and of `evaluation.submission`, which the help of all commands does not import.
-ENCODERS = ("efficientnetv2-b0", "efficientnetv2-b1", "efficientnetv2-b2", "efficientnetv2-b3")
+PUBLISHED_ENCODERS = ("efficientnetv2-b0", "efficientnetv2-b1", "efficientnetv2-b2", "efficientnetv2-b3")
 DIALECTS = (
     *("clouds", "severstal", "severstal-first", "airbus", "dsb2018", "tgs", "carvana", "siim", "sartorius"),
     *("uw-madison", "coco"),
@@ -102,7 +102,7 @@ MODEL = {
         "how-to/training.md#models",
         "weights:fetch",
         (
-            choice("name", ENCODERS, f"encoder: {', '.join(ENCODERS)}", metavar="NAME"),
+            choice("name", PUBLISHED_ENCODERS, f"encoder: {', '.join(PUBLISHED_ENCODERS)}", metavar="NAME"),
             arg("--out", "DIR", "folder for the file, which keeps its name", required=True),
             arg("--mirror", "URL", "folder with the same files (default: that of Keras)", default=""),
             flag("--force", "replace a file that has another checksum"),

@@ -16,8 +16,8 @@ from shardwright.pipelines.commands.results import finish
 
 def run(options: Namespace) -> int:
     """Removes what the last runs do not need; with `--target` from the bucket of a compiled pipeline."""
-    from shardwright.pipelines.cloud.clean import bucket_places, clean_bucket, lifecycle_text
-    from shardwright.pipelines.runs.clean import clean
+    from shardwright.pipelines.cloud.clean_bucket import bucket_places, clean_bucket, lifecycle_text
+    from shardwright.pipelines.runs.clean_folder import clean
 
     how = {"superseded": options.superseded, "dry_run": options.dry_run}
     further = []

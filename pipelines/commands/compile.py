@@ -12,7 +12,7 @@ from shardwright.config import load_config
 from shardwright.errors import UsageError
 from shardwright.pipelines.commands.files import check_free, compiled_pipeline
 from shardwright.pipelines.commands.results import finish
-from shardwright.progress import print_note
+from shardwright.running.progress import print_note
 from shardwright.storage.durable import write_file
 
 _ENDINGS = {"vertex": (".json",), "kubeflow": (".yaml", ".yml")}
@@ -40,17 +40,17 @@ def run(options: Namespace) -> int:
         check_free("--out", options.out, force=options.force)
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
     with quiet_libraries():
-        from shardwright.pipelines.cloud.compile import DATA_ROOT, SPAN, containers
+        from shardwright.pipelines.cloud.pipeline_document import DATA_ROOT, SPAN, containers
 
-        importlib.import_module(f"shardwright.pipelines.{options.target}")
+        importlib.import_module(f"shardwright.pipelines.compile_{options.target}")
     if options.target == "vertex":
-        from shardwright.pipelines.vertex import compile_vertex, vertex_document
+        from shardwright.pipelines.compile_vertex import compile_vertex, vertex_document
 
         compiled = compile_vertex(config, config_file)
         text = vertex_document(compiled)
         following = f"shardwright submit {shlex.quote(options.config)}"
     else:
-        from shardwright.pipelines.kubeflow import compile_kubeflow, kubeflow_document
+        from shardwright.pipelines.compile_kubeflow import compile_kubeflow, kubeflow_document
 
         compiled = compile_kubeflow(config, config_file)
         text = kubeflow_document(config, compiled)

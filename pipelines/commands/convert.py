@@ -11,7 +11,7 @@ from shardwright.pipelines.commands.results import finish
 def run(options: Namespace) -> int:
     """Converts a model, and compares its answers."""
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
-    from shardwright.components.predictor.convert import convert
+    from shardwright.components.predictor.convert_model import convert
     from shardwright.pipelines.runs.logs import quiet_libraries
 
     with quiet_libraries():

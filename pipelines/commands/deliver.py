@@ -10,11 +10,11 @@ from shardwright.config import Config, load_config
 from shardwright.errors import UsageError
 from shardwright.pipelines.commands.parsers import refuse_unused
 from shardwright.pipelines.commands.results import finish
-from shardwright.progress import print_note
+from shardwright.running.progress import print_note
 from shardwright.storage import read_bytes
 
 if TYPE_CHECKING:
-    from shardwright.pipelines.cloud.deliver import DeliveryOptions, Services
+    from shardwright.pipelines.cloud.deliver_model import DeliveryOptions, Services
 
 _MOST_TOKEN = 1 << 16
 # The options of an endpoint, and those among them that another way to deliver uses.
@@ -34,7 +34,7 @@ def run(options: Namespace) -> int:
     from shardwright.pipelines.runs.logs import quiet_libraries
 
     with quiet_libraries():
-        from shardwright.pipelines.cloud.deliver import SERVING_IMAGE, DeliveryOptions
+        from shardwright.pipelines.cloud.deliver_model import SERVING_IMAGE, DeliveryOptions
 
     _check_options(options)
     config = load_config(options.config)
@@ -65,8 +65,8 @@ def _check_options(options: Namespace) -> None:
 
 def _deploy(config: Config, delivery: DeliveryOptions, options: Namespace) -> int:
     """Deploys to an endpoint of Vertex AI, or rolls back."""
-    from shardwright.pipelines.cloud.deliver import deliver, delivery_requests, roll_back
-    from shardwright.pipelines.cloud.runs import google_errors
+    from shardwright.pipelines.cloud.deliver_model import deliver, delivery_requests, roll_back
+    from shardwright.pipelines.cloud.vertex_runs import google_errors
 
     if options.dry_run:
         print(delivery_requests(config, delivery))
@@ -106,7 +106,7 @@ def _register(config: Config, options: Namespace) -> int:
 def _predict_batch(config: Config, delivery: DeliveryOptions, options: Namespace) -> int:
     """Starts a batch prediction on Vertex AI."""
     from shardwright.pipelines.cloud.batch import shown_batch_request, start_batch
-    from shardwright.pipelines.cloud.runs import google_errors
+    from shardwright.pipelines.cloud.vertex_runs import google_errors
 
     images, out = options.batch
     if options.dry_run:
@@ -127,7 +127,7 @@ def _client_options(config: Config) -> dict[str, Any]:
 def _services(config: Config) -> Services:
     from google.cloud import aiplatform_v1 as vertex
 
-    from shardwright.pipelines.cloud.deliver import Services
+    from shardwright.pipelines.cloud.deliver_model import Services
 
     options = _client_options(config)
     return Services(

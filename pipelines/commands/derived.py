@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from shardwright.config.dataset import ShardsConfig
 from shardwright.config.options import at_least, between
+from shardwright.config.shards import ShardsConfig
 from shardwright.dataset.manifest import Manifest
 from shardwright.dataset.reader import ImageDataset
 from shardwright.display.html import plain
@@ -17,11 +17,11 @@ from shardwright.edit import merge as merging
 from shardwright.edit.derive import Derived, derive
 from shardwright.edit.subset import stratified
 from shardwright.errors import UsageError
-from shardwright.fingerprint import fingerprint, text_number
 from shardwright.pipelines.commands.parsers import refuse_unused
 from shardwright.pipelines.commands.results import dataset_row, finish
-from shardwright.progress import counted
+from shardwright.running.progress import counted
 from shardwright.staging.commit import is_committed
+from shardwright.storage.fingerprint import fingerprint, text_number
 from shardwright.storage.listing import key_of, name_lines
 
 MoreOutput: TypeAlias = Callable[[], tuple[dict[str, Any], list[str]]]

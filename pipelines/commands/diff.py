@@ -6,11 +6,11 @@ from argparse import Namespace
 
 from shardwright.dataset.reader import ImageDataset
 from shardwright.display.html import plain
-from shardwright.edit.diff import CHANGE_KINDS, Differences, find_differences, render_differences
+from shardwright.edit.diff_datasets import CHANGE_KINDS, Differences, find_differences, render_differences
 from shardwright.pipelines.commands.files import new_page
 from shardwright.pipelines.commands.results import finish, reading
-from shardwright.progress import counted
 from shardwright.report.page import write_page
+from shardwright.running.progress import counted
 
 _ROWS = 20
 

@@ -8,8 +8,8 @@ from argparse import Namespace
 from rich.console import Console
 from rich.markdown import Markdown
 
-from shardwright.escaping import unescaped
 from shardwright.pipelines.commands.documentation import page_text, page_titles
+from shardwright.text.escaping import unescaped
 
 _WIDTH = 110
 

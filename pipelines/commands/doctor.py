@@ -6,7 +6,7 @@ import dataclasses
 from argparse import Namespace
 
 from shardwright.pipelines.commands.results import finish
-from shardwright.pipelines.doctor import diagnose
+from shardwright.pipelines.installation import diagnose
 from shardwright.version import __version__
 
 

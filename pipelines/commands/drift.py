@@ -7,18 +7,18 @@ from argparse import Namespace
 from shardwright.config.evaluation import ALPHA, DriftConfig, SkewConfig
 from shardwright.dataset.manifest import MANIFEST_FILE
 from shardwright.dataset.reader import ImageDataset
-from shardwright.display.numbers import plain_number
+from shardwright.display.histograms import plain_number
 from shardwright.drift.chapter import file_tiles, record_tiles
 from shardwright.drift.compare import LEAST, Comparison
 from shardwright.drift.monitor import DriftCheck, check_paths, check_splits, drift_page
 from shardwright.errors import UsageError
-from shardwright.escaping import escape
 from shardwright.lineage.places import contains
 from shardwright.pipelines.commands.files import new_page
 from shardwright.pipelines.commands.results import finish, table
-from shardwright.progress import progress
 from shardwright.report.contact_sheets import sheets_of
 from shardwright.report.page import write_page
+from shardwright.running.progress import progress
+from shardwright.text.escaping import escape
 
 
 def run(options: Namespace) -> int:

@@ -9,8 +9,8 @@ from shardwright.config import Config, load_config
 from shardwright.errors import UsageError
 from shardwright.images.header import has_image_ending
 from shardwright.ingest import locate
-from shardwright.ingest.spans import read_spans
-from shardwright.pipelines.cloud.estimate import estimate, estimate_text, read_prices
+from shardwright.ingest.select_spans import read_spans
+from shardwright.pipelines.cloud.costs import estimate, estimate_text, read_prices
 from shardwright.pipelines.commands.results import finish
 
 

@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from shardwright.dataset.reader import ImageDataset
-from shardwright.edit.export import ExportOptions, export
+from shardwright.edit.export_dataset import ExportOptions, export
 from shardwright.pipelines.commands.results import finish, reading
-from shardwright.progress import counted
+from shardwright.running.progress import counted
 
 
 def run(options: Namespace) -> int:

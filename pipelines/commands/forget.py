@@ -25,13 +25,13 @@ from shardwright.edit.delete import (
 )
 from shardwright.edit.derive import Derived
 from shardwright.errors import UsageError
-from shardwright.fingerprint import fingerprint
 from shardwright.lineage.ancestry import Family
 from shardwright.lineage.places import known_places, run_root_of
 from shardwright.pipelines.commands.derived import check_keys, read_keys, write_derived
 from shardwright.pipelines.runs.run_folder import STAGING, locked_run
 from shardwright.staging.staged import clear
 from shardwright.storage import is_folder, is_remote
+from shardwright.storage.fingerprint import fingerprint
 from shardwright.storage.own_names import staging_next_to
 
 _IN_OUTPUT = "still in {}, under another key: delete that dataset, and call forget again with all keys"

@@ -11,7 +11,7 @@ from shardwright.errors import DatasetError, UsageError
 from shardwright.pipelines.commands.files import check_free, write
 from shardwright.pipelines.commands.inspect import finish_record
 from shardwright.tfrecords.records import find_feature
-from shardwright.verify.inspect import view_record
+from shardwright.verify.describe import view_record
 
 
 def run(options: Namespace) -> int:

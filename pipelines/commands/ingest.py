@@ -10,15 +10,15 @@ from collections.abc import Mapping
 from typing import Any
 
 from shardwright.config import load_config
-from shardwright.config.load import parse_config, read_mapping
+from shardwright.config.yaml_config import parse_config, read_mapping
 from shardwright.errors import ShardwrightError
 from shardwright.ingest import IngestRecipe, SurveyedInput, ingest, locate, survey_input
 from shardwright.ingest.baseline import resolve_baseline, without_baseline
 from shardwright.pipelines.commands.files import picture_file
 from shardwright.pipelines.commands.results import dataset_row, finish, rejected_lines
+from shardwright.pipelines.init.read_trial import nested
 from shardwright.pipelines.init.show import hint, show_readings
-from shardwright.pipelines.init.trial import nested
-from shardwright.progress import counted, print_note
+from shardwright.running.progress import counted, print_note
 from shardwright.storage.mirror import local_folder
 from shardwright.storage.own_names import staging_next_to
 

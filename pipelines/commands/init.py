@@ -15,17 +15,17 @@ from shardwright.config.json_schema import schema_line
 from shardwright.config.yaml_text import parse_yaml
 from shardwright.display.readings import Column
 from shardwright.errors import Reading, ShardwrightError, UsageError
-from shardwright.escaping import escape
 from shardwright.ingest import SurveyedInput
 from shardwright.pipelines.commands.files import check_free, picture_file, write
 from shardwright.pipelines.commands.results import print_json
 from shardwright.pipelines.commands.validate import plain_values
+from shardwright.pipelines.init.commented_yaml import yaml_text
 from shardwright.pipelines.init.decide import detect_input
 from shardwright.pipelines.init.question import Decision
 from shardwright.pipelines.init.show import ReadInput, hint, setting_text, show, show_readings
 from shardwright.pipelines.init.spell_out import resolve_input
 from shardwright.pipelines.init.write_project import pipeline_name
-from shardwright.pipelines.init.yaml_text import yaml_text
+from shardwright.text.escaping import escape
 
 _STDOUT = "-"
 _NOTHING = "The images have no classes: `shardwright ingest` makes a dataset; there is nothing to train."

@@ -8,12 +8,12 @@ from argparse import Namespace
 from typing import Any
 
 from shardwright.errors import UsageError
-from shardwright.escaping import escape, unescaped
 from shardwright.pipelines.commands.results import finish, table
-from shardwright.progress import counted
+from shardwright.running.progress import counted
 from shardwright.storage import is_folder
+from shardwright.text.escaping import escape, unescaped
 from shardwright.tfrecords.records import find_feature
-from shardwright.verify.inspect import (
+from shardwright.verify.describe import (
     DatasetView,
     FileView,
     RecordView,
@@ -63,7 +63,7 @@ def dataset_text(view: DatasetView) -> str:
     here = {stored: ours for ours, stored in view.stored_as.items()}
     features = [("feature", "type", "")]
     features += [(name, kind, f"our {here[name]}" if name in here else "") for name, kind in view.features.items()]
-    return "\n\n".join(map(table, (facts, splits, features)))
+    return "\n\n".join([table(facts), table(splits), table(features)])
 
 
 def file_text(view: FileView) -> str:

@@ -11,11 +11,11 @@ from itertools import takewhile
 from typing import Any, NoReturn
 
 from shardwright.errors import UsageError
-from shardwright.escaping import escape
 from shardwright.pipelines.commands.catalog import ENTRIES, GROUPS
 from shardwright.pipelines.commands.documentation import address
 from shardwright.pipelines.commands.entry import Entry, Option, flag
-from shardwright.untrusted import is_text
+from shardwright.text.escaping import escape
+from shardwright.untrusted.json_text import is_text
 from shardwright.version import __version__
 
 _WIDTH = 100

@@ -10,16 +10,16 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from shardwright.errors import UsageError
-from shardwright.escaping import escape
 from shardwright.evaluation.submission import LAYOUTS, layout_of_header
 from shardwright.pipelines.commands.files import check_free
 from shardwright.pipelines.commands.results import finish
-from shardwright.progress import print_note
+from shardwright.running.progress import print_note
 from shardwright.storage import open_table
 from shardwright.storage.limits import bounded_lines
+from shardwright.text.escaping import escape
 
 if TYPE_CHECKING:
-    from shardwright.components.predictor.predict import RunParts
+    from shardwright.components.predictor.predict_images import RunParts
 
 
 def run(options: Namespace) -> int:
@@ -31,7 +31,7 @@ def run(options: Namespace) -> int:
         check_free("--out", os.path.expanduser(options.out), force=options.force)
     dialect = options.dialect if options.like is None else _dialect_of(options.like)
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
-    from shardwright.components.predictor.predict import PredictOptions, predict
+    from shardwright.components.predictor.predict_images import PredictOptions, predict
     from shardwright.pipelines.runs.logs import quiet_libraries
 
     model = _last_model(options.model) if options.unblessed else options.model
@@ -73,7 +73,7 @@ def _on_beam(given: list[str]) -> RunParts:
     """Returns a function that predicts parts on the runner of these options."""
     import apache_beam as beam
 
-    from shardwright.components.predictor.predict import on_beam
+    from shardwright.components.predictor.predict_images import on_beam
     from shardwright.components.runtime.beam import in_process_beam
 
     def make_pipeline() -> beam.Pipeline:

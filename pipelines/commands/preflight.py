@@ -11,11 +11,11 @@ from shardwright.config import load_config
 from shardwright.errors import UsageError
 from shardwright.pipelines.commands.parsers import refuse_unused
 from shardwright.pipelines.commands.results import finish, table
-from shardwright.progress import counted
+from shardwright.running.progress import counted
 
 if TYPE_CHECKING:
-    from shardwright.pipelines.preflight.facts import Facts
-    from shardwright.pipelines.preflight.findings import PreflightReport
+    from shardwright.pipelines.preflight.rule_report import PreflightReport
+    from shardwright.pipelines.preflight.run_facts import Facts
 
 
 def run(options: Namespace) -> int:
@@ -23,8 +23,8 @@ def run(options: Namespace) -> int:
     from shardwright.pipelines.runs.logs import quiet_libraries
 
     with quiet_libraries():
-        from shardwright.pipelines.preflight.findings import check
         from shardwright.pipelines.preflight.measure import gather, with_dataset
+        from shardwright.pipelines.preflight.rule_report import check
         from shardwright.pipelines.preflight.rules import RULES
 
     for name in ("hosts", "needed", "host_memory", "host_processors", "seconds"):

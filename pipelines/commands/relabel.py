@@ -7,10 +7,10 @@ from argparse import Namespace
 
 from shardwright.config.input import LabelsConfig, RleConfig
 from shardwright.dataset.reader import ImageDataset
-from shardwright.edit.relabel import relabel
+from shardwright.edit.relabel_dataset import relabel
 from shardwright.errors import UsageError
 from shardwright.pipelines.commands.results import dataset_row, finish, rejected_lines
-from shardwright.progress import counted, print_note
+from shardwright.running.progress import counted, print_note
 from shardwright.staging.commit import is_committed
 
 

@@ -12,8 +12,8 @@ from contextlib import contextmanager
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from shardwright.escaping import escape
-from shardwright.progress import Progress, progress
+from shardwright.running.progress import Progress, progress
+from shardwright.text.escaping import escape
 
 if TYPE_CHECKING:
     from shardwright.dataset.manifest import Manifest

@@ -8,11 +8,11 @@ from collections import Counter
 
 from shardwright.config import load_config
 from shardwright.dataset.ledger import REJECTED, WRITTEN
-from shardwright.escaping import escape
 from shardwright.ingest.baseline import resolve_baseline
 from shardwright.ingest.retry import retry_rejects
 from shardwright.pipelines.commands.results import dataset_row, finish
-from shardwright.progress import print_note
+from shardwright.running.progress import print_note
+from shardwright.text.escaping import escape
 
 _SHOWN = 5
 

@@ -7,6 +7,6 @@ from argparse import Namespace
 
 def run(options: Namespace) -> int:
     """Runs the pipeline; returns 1 if a check stops it, or if the model is not blessed."""
-    from shardwright.pipelines.local import run_local
+    from shardwright.pipelines.run_local import run_local
 
     return run_local(options.config, root=options.root, verbose=options.verbose, as_json=options.json)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from argparse import Namespace
 
 from shardwright.config import load_config
-from shardwright.pipelines.cloud.runs import SUCCEEDED, cancel_run, get_run, list_runs
+from shardwright.pipelines.cloud.vertex_runs import SUCCEEDED, cancel_run, get_run, list_runs
 from shardwright.pipelines.commands.parsers import refuse_unused
 from shardwright.pipelines.commands.results import finish
 

@@ -6,7 +6,7 @@ import shlex
 from argparse import Namespace
 
 from shardwright.pipelines.commands.results import finish
-from shardwright.progress import counted
+from shardwright.running.progress import counted
 from shardwright.sample import write_sample
 
 

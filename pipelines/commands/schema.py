@@ -17,7 +17,7 @@ from shardwright.storage import read_bytes
 
 def render(options: Namespace) -> int:
     """Writes the schema of a configuration next to it."""
-    from shardwright.pipelines.inputs import render_schema_file
+    from shardwright.pipelines.graph_inputs import render_schema_file
 
     file = str(render_schema_file(load_config(options.config), Path(options.config), force=options.force))
     return finish(options, {"file": file}, file, following=f"edit it, then shardwright run {options.config}")
@@ -25,7 +25,7 @@ def render(options: Namespace) -> int:
 
 def infer(options: Namespace) -> int:
     """Infers a schema from the records of a dataset."""
-    from shardwright.dataset.schema import infer_schema
+    from shardwright.dataset.dataset_schema import infer_schema
 
     between("--margin", options.margin, 0, 10)
     dataset = ImageDataset.open(options.dataset)
@@ -39,7 +39,7 @@ def infer(options: Namespace) -> int:
 
 def diff(options: Namespace) -> int:
     """Compares two schemas; returns 1 if they differ."""
-    from shardwright.dataset.schema import schema_difference
+    from shardwright.dataset.dataset_schema import schema_difference
 
     texts = []
     for name in (options.one, options.other):

@@ -8,12 +8,12 @@ from argparse import Namespace
 from typing import Any
 
 from shardwright.dataset.reader import ImageDataset
+from shardwright.display.histograms import plain_number
 from shardwright.display.html import plain
-from shardwright.display.numbers import plain_number
 from shardwright.pipelines.cards import sizes_text
 from shardwright.pipelines.commands.results import finish, reading
-from shardwright.progress import counted
 from shardwright.report.page import PageInput, collect_page
+from shardwright.running.progress import counted
 
 _SIZES = 10
 

@@ -14,7 +14,7 @@ from shardwright.pipelines.commands.parsers import refuse_unused
 from shardwright.pipelines.commands.results import finish, print_json
 
 if TYPE_CHECKING:
-    from shardwright.pipelines.cloud.submit import SubmitOptions
+    from shardwright.pipelines.cloud.vertex_requests import SubmitOptions
 
 # What changes, or lists, earlier schedules -> how a line about a changed one begins.
 _CHANGES = {"list": "", "pause": "paused", "resume": "resumed", "delete": "deleted"}
@@ -24,7 +24,7 @@ _OF_A_NEW_SCHEDULE = ("--dry-run", "--replace", "--cron", "--image", "--pipeline
 def run_now(options: Namespace) -> int:
     """Starts a run; with `--wait` returns 1 if it fails."""
     wanted = _submit_options(options, run_name=options.run_name)
-    from shardwright.pipelines.cloud.submit import submit, submit_request
+    from shardwright.pipelines.cloud.vertex_requests import submit, submit_request
 
     config, file = load_config(options.config), Path(options.config).absolute()
     if options.dry_run:
@@ -46,7 +46,7 @@ def run_on_schedule(options: Namespace) -> int:
     """Makes a schedule, or lists or changes earlier ones."""
     change = next((name for name in _CHANGES if getattr(options, name)), None)
     wanted = _submit_options(options, cron=options.cron, replace=options.replace)
-    from shardwright.pipelines.cloud.submit import schedule
+    from shardwright.pipelines.cloud.vertex_requests import schedule
 
     config = load_config(options.config)
     if change is not None:
@@ -64,7 +64,7 @@ def _submit_options(options: Namespace, **further: Any) -> SubmitOptions:
 
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
     with quiet_libraries():
-        from shardwright.pipelines.cloud.submit import SubmitOptions
+        from shardwright.pipelines.cloud.vertex_requests import SubmitOptions
 
     parameters = {}
     for text in options.parameter:
@@ -84,7 +84,7 @@ def _submit_options(options: Namespace, **further: Any) -> SubmitOptions:
 
 def _wait(config: Config, name: str) -> int:
     """Waits for a run; returns 0 if it succeeded, else 1."""
-    from shardwright.pipelines.cloud.runs import SUCCEEDED, wait_for_run
+    from shardwright.pipelines.cloud.vertex_runs import SUCCEEDED, wait_for_run
 
     def log(line: str) -> None:
         print(line, file=sys.stderr, flush=True)
@@ -99,7 +99,7 @@ def _wait(config: Config, name: str) -> int:
 
 
 def _change_schedules(config: Config, action: str, options: Namespace) -> int:
-    from shardwright.pipelines.cloud.runs import change_schedules, list_schedules
+    from shardwright.pipelines.cloud.vertex_runs import change_schedules, list_schedules
 
     schedules = list_schedules(config) if action == "list" else change_schedules(config, action)
     lines = []

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from shardwright.config import load_config
 from shardwright.pipelines.commands.results import dataset_row, finish
-from shardwright.progress import counted
+from shardwright.running.progress import counted
 
 
 def run(options: Namespace) -> int:
@@ -24,8 +24,8 @@ def run(options: Namespace) -> int:
         tempfile.TemporaryDirectory(prefix="shardwright-") as logs,
         log_to_file(Path(logs, "transform.log"), verbose=options.verbose),
     ):
-        from shardwright.components.image_transform.recipe import transform_recipe
-        from shardwright.pipelines.transform import EXAMPLES, transform_dataset
+        from shardwright.components.image_transform.transform_recipe import transform_recipe
+        from shardwright.pipelines.standalone_transform import EXAMPLES, transform_dataset
 
         beam = (*config.beam.options, *config.beam.per_component.get("ImageTransform", ()))
         recipe = transform_recipe(config)

@@ -9,21 +9,21 @@ from importlib import import_module
 from typing import Any, NamedTuple
 
 from shardwright.config import Config
-from shardwright.config.parsing import plain_value
+from shardwright.config.parse_values import plain_value
 from shardwright.config.problems import check_file
 from shardwright.config.trainer import BLESSED
 from shardwright.config.yaml_text import dump_yaml
 from shardwright.dataset.ledger import UNLISTED
 from shardwright.drift.monitor import open_reference
 from shardwright.errors import ShardwrightError
-from shardwright.escaping import escape
 from shardwright.ingest import IngestRecipe, SurveyedInput, locate, survey_input, try_images
 from shardwright.ingest.baseline import run_root, without_baseline
-from shardwright.ingest.spans import becomes_input
+from shardwright.ingest.select_spans import becomes_input
 from shardwright.pipelines.commands.results import finish
-from shardwright.progress import counted, print_note
+from shardwright.running.progress import counted, print_note
 from shardwright.staging.commit import allowed_rejects
 from shardwright.storage.listing import Refusal
+from shardwright.text.escaping import escape
 
 # Images that `--data` reads, and rejects that it prints.
 _TRIED, _SHOWN = 100, 5
@@ -33,7 +33,7 @@ def run(options: Namespace) -> int:
     """Prints all errors of a configuration, or its values, or what an ingest would make of the data."""
     config, errors = check_file(options.config)
     if config is not None and options.target is not None:
-        errors = import_module(f"shardwright.pipelines.{options.target}").target_errors(config)
+        errors = import_module(f"shardwright.pipelines.compile_{options.target}").target_errors(config)
     if errors or config is None:
         rows = [{"key": error.path, "problem": error.problem, "fix": error.fix} for error in errors]
         finish(options, rows, *map(str, errors))

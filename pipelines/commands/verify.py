@@ -6,7 +6,7 @@ import dataclasses
 from argparse import Namespace
 
 from shardwright.pipelines.commands.results import finish, table
-from shardwright.progress import counted
+from shardwright.running.progress import counted
 from shardwright.verify import verify
 
 

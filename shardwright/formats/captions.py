@@ -20,7 +20,7 @@ from shardwright.formats.object_values import json_problem, read_id
 from shardwright.formats.rows import CAPTION_FEATURE, CsvFormat, RawAnnotation, RowFormat
 from shardwright.formats.tables import CAPTION, IMAGE, TableRow, choose_role
 from shardwright.storage import limits, open_table
-from shardwright.untrusted import parse_untrusted_json
+from shardwright.untrusted.json_text import parse_untrusted_json
 
 # No caption is that long; a file without line ends is not read whole.
 _LONGEST_LINE = 1 << 24

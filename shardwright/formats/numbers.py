@@ -20,7 +20,7 @@ from shardwright.formats.columns import ALL, is_number
 from shardwright.formats.rows import CsvFormat, RawAnnotation, TableInput
 from shardwright.formats.tables import IMAGE, Table, TableRow
 from shardwright.storage import limits, open_table
-from shardwright.untrusted import parse_untrusted_json
+from shardwright.untrusted.json_text import parse_untrusted_json
 
 _NOT_FINITE = ("nan", "inf", "infinity")
 
