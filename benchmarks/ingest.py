@@ -72,7 +72,9 @@ def ingest_figures(
     here = f"{each}, {os.cpu_count()} cores with {_instructions()}"
     spent = "seconds of processor: " + ", ".join(f"{way} {taken:.2f}" for way, taken in work.items())
 
-    def ratio(name: str, over: str, under: str, relation: str = "", target: float | None = None, note: str = "") -> Figure:
+    def ratio(
+        name: str, over: str, under: str, relation: str = "", target: float | None = None, note: str = ""
+    ) -> Figure:
         clock = "processor" if name.startswith("processor") else "wall"
         pairs = zip(turns[over], turns[under], strict=True)
         value = median(getattr(one, clock) / getattr(two, clock) for one, two in pairs)

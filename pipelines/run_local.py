@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import logging
 import os
+import shlex
 import sys
 import time
 from collections.abc import Iterator
@@ -103,6 +104,8 @@ def run_local(config_path: str, *, root: str | None = None, verbose: bool = Fals
         print(f"\n{summary.table()}\n\n{seconds:.0f} s in all; log: {shown_log}", flush=True)
     if not summary.blessed:
         print(f"shardwright: the model was not blessed: {'; '.join(summary.reasons)}", file=sys.stderr)
+    elif not as_json:
+        print_progress(f"Next: shardwright predict {shlex.quote(str(run_root))} IMAGES --out predictions.csv")
     hook.finished(summary.facts, blessed=summary.blessed, reasons=list(summary.reasons), seconds=seconds)
     return 0 if summary.blessed else 1
 

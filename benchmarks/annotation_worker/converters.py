@@ -121,16 +121,18 @@ def _read_png_masks(scene: Scene, out: Path) -> Truth:
 # --- globox: boxes
 
 
+# Row -> what globox calls the format, and the file or folder of it.
 _GLOBOX = {
-    "globox: COCO boxes": "coco.json",
-    "globox: CVAT": "annotations.xml",
-    "globox: LabelMe": "",
-    "globox: VIA": "via.json",
-    "globox: Open Images": "boxes.csv",
-    "globox: YOLO (Darknet)": "",
-    "globox: YOLO v5": "labels",
-    "globox: Pascal VOC": "Annotations",
+    "globox: COCO boxes": ("coco", "coco.json"),
+    "globox: CVAT": ("cvat", "annotations.xml"),
+    "globox: LabelMe": ("labelme", ""),
+    "globox: VIA": ("via_json", "via.json"),
+    "globox: Open Images": ("openimage", "boxes.csv"),
+    "globox: YOLO (Darknet)": ("yolo_darknet", ""),
+    "globox: YOLO v5": ("yolo_v5", "labels"),
+    "globox: Pascal VOC": ("pascal_voc", "Annotations"),
 }
+_WITH_IMAGES = ("via_json", "openimage", "yolo_darknet", "yolo_v5")
 
 
 @writes(*_GLOBOX)
@@ -138,8 +140,9 @@ def write_globox(row: str, scene: Scene, out: Path) -> None:
     """Saves boxes with globox."""
     from globox import Annotation, AnnotationSet, BoundingBox
 
+    form, target = _GLOBOX[row]
     # Tools that write a file for each image have it next to the image, or in a folder next to that of the images.
-    copy_images(scene, out if row in ("globox: LabelMe", "globox: YOLO (Darknet)") else out / "images")
+    copy_images(scene, out / "images" if target else out)
     saved = AnnotationSet(
         Annotation(
             image_id=image["name"],
@@ -148,28 +151,16 @@ def write_globox(row: str, scene: Scene, out: Path) -> None:
         )
         for image in scene["images"]
     )
-    target, names = out / _GLOBOX[row], {name: number for number, name in enumerate(scene["classes"])}
-    if row == "globox: COCO boxes":
-        saved.save_coco(target, auto_ids=True)
-    elif row == "globox: CVAT":
-        saved.save_cvat(target)
-    elif row == "globox: LabelMe":
-        saved.save_labelme(target)
-    elif row == "globox: VIA":
-        saved.save_via_json(target, image_folder=out / "images")
-    elif row == "globox: Open Images":
-        saved.save_openimage(target)
-    elif row == "globox: Pascal VOC":
-        saved.save_pascal_voc(target)
-    else:
-        save = saved.save_yolo_v5 if row == "globox: YOLO v5" else saved.save_yolo_darknet
-        save(target, label_to_id=names)
-        lines = [f"  {number}: {name}" for name, number in names.items()]
+    numbers = {"label_to_id": {name: number for number, name in enumerate(scene["classes"])}}
+    options = {"coco": {"auto_ids": True}, "via_json": {"image_folder": out / "images"}}
+    options |= {"yolo_v5": numbers, "yolo_darknet": numbers}
+    getattr(saved, f"save_{form}")(out / target, **options.get(form, {}))
+    if form == "yolo_v5":
+        lines = [f"  {number}: {name}" for number, name in enumerate(scene["classes"])]
         text = "\n".join(["path: .", "train: images", "val: images", "names:", *lines, ""])
-        if row == "globox: YOLO v5":
-            (out / "data.yaml").write_text(text, encoding="utf-8")
-        else:
-            (out / "classes.txt").write_text("\n".join([*names, ""]), encoding="utf-8")
+        (out / "data.yaml").write_text(text, encoding="utf-8")
+    elif form == "yolo_darknet":
+        (out / "classes.txt").write_text("\n".join([*scene["classes"], ""]), encoding="utf-8")
 
 
 @reads(*_GLOBOX)
@@ -177,31 +168,18 @@ def read_globox(row: str, scene: Scene, out: Path) -> Truth:
     """Reads boxes with globox."""
     from globox import AnnotationSet
 
-    source = out / _GLOBOX[row]
-    images = out if not _GLOBOX[row] else out / "images"
-    if row == "globox: COCO boxes":
-        read = AnnotationSet.from_coco(source)
-    elif row == "globox: CVAT":
-        read = AnnotationSet.from_cvat(source)
-    elif row == "globox: LabelMe":
-        read = AnnotationSet.from_labelme(source)
-    elif row == "globox: VIA":
-        read = AnnotationSet.from_via_json(source, image_folder=images)
-    elif row == "globox: Open Images":
-        read = AnnotationSet.from_openimage(source, image_folder=images)
-    elif row == "globox: Pascal VOC":
-        read = AnnotationSet.from_pascal_voc(source)
-    else:
-        for listed in source.glob("classes.txt"):
-            listed.rename(out.parent / "classes.txt")
-        from_yolo = AnnotationSet.from_yolo_v5 if row == "globox: YOLO v5" else AnnotationSet.from_yolo_darknet
-        read = from_yolo(source, image_folder=images)
-        if (out.parent / "classes.txt").exists():
-            (out.parent / "classes.txt").rename(source / "classes.txt")
-    found, numbered = Collected(scene, "boxes"), "YOLO" in row
+    form, source = _GLOBOX[row]
+    aside = out.parent / "classes.txt"
+    if form == "yolo_darknet":
+        (out / "classes.txt").rename(aside)  # The reader takes every text for annotations.
+    images = {"image_folder": out / "images" if source else out} if form in _WITH_IMAGES else {}
+    read = getattr(AnnotationSet, f"from_{form}")(out / source, **images)
+    if form == "yolo_darknet":
+        aside.rename(out / "classes.txt")
+    found = Collected(scene, "boxes")
     for annotation in read:
         for box in annotation.boxes:
-            label = scene["classes"][int(box.label)] if numbered else str(box.label)
+            label = scene["classes"][int(box.label)] if form.startswith("yolo") else str(box.label)
             found.box(Path(annotation.image_id).name, label, box.xmin, box.ymin, box.xmax, box.ymax)
     return found.truth()
 
@@ -209,17 +187,27 @@ def read_globox(row: str, scene: Scene, out: Path) -> Truth:
 # --- supervision
 
 
-@writes("supervision: COCO", "supervision: YOLO", "supervision: Pascal VOC", "supervision: LabelMe")
+# Row -> what supervision calls the format, and its files and folders besides that of the images.
+_SUPERVISION = {
+    "supervision: COCO": ("coco", "annotations.json"),
+    "supervision: YOLO": ("yolo", "labels", "data.yaml"),
+    "supervision: Pascal VOC": ("pascal_voc", "annotations"),
+    "supervision: LabelMe": ("labelme", "annotations"),
+}
+
+
+@writes(*_SUPERVISION)
 def write_supervision(row: str, scene: Scene, out: Path) -> None:
     """Exports masks or boxes with supervision."""
     import supervision as sv
 
+    form, *places = _SUPERVISION[row]
     paths, detections = [], {}
     for image in scene["images"]:
         path = str(image["path"])
         paths.append(path)
         boxes, masks, labels = [], [], []
-        masked = row != "supervision: Pascal VOC"
+        masked = form != "pascal_voc"
         for one in objects(image, "mask" if masked else "box"):
             labels.append(scene["classes"].index(one["class"]))
             if masked:
@@ -232,31 +220,16 @@ def write_supervision(row: str, scene: Scene, out: Path) -> None:
         whole = {"mask": np.array(masks)} if masked else {}
         detections[path] = sv.Detections(np.array(boxes, float), class_id=np.array(labels), **whole)
     dataset = sv.DetectionDataset(classes=scene["classes"], images=paths, annotations=detections)
-    images = str(out / "images")
-    if row == "supervision: COCO":
-        dataset.as_coco(images, str(out / "annotations.json"))
-    elif row == "supervision: YOLO":
-        dataset.as_yolo(images, str(out / "labels"), str(out / "data.yaml"))
-    elif row == "supervision: Pascal VOC":
-        dataset.as_pascal_voc(images, str(out / "annotations"))
-    else:
-        dataset.as_labelme(images, str(out / "annotations"))
+    getattr(dataset, f"as_{form}")(*(str(out / place) for place in ("images", *places)))
 
 
-@reads("supervision: COCO", "supervision: YOLO", "supervision: Pascal VOC", "supervision: LabelMe")
+@reads(*_SUPERVISION)
 def read_supervision(row: str, scene: Scene, out: Path) -> Truth:
     """Reads boxes with supervision."""
     import supervision as sv
 
-    images = str(out / "images")
-    if row == "supervision: COCO":
-        read = sv.DetectionDataset.from_coco(images, str(out / "annotations.json"))
-    elif row == "supervision: YOLO":
-        read = sv.DetectionDataset.from_yolo(images, str(out / "labels"), str(out / "data.yaml"))
-    elif row == "supervision: Pascal VOC":
-        read = sv.DetectionDataset.from_pascal_voc(images, str(out / "annotations"))
-    else:
-        read = sv.DetectionDataset.from_labelme(images, str(out / "annotations"))
+    form, *places = _SUPERVISION[row]
+    read = getattr(sv.DetectionDataset, f"from_{form}")(*(str(out / place) for place in ("images", *places)))
     found = Collected(scene, "boxes")
     for path, _, detections in read:
         for edges, label in zip(detections.xyxy, detections.class_id, strict=True):

@@ -42,6 +42,7 @@ def run(options: Namespace) -> int:
         f"{root}: {done.kept} of {done.runs} runs kept; {len(done.old)} places, {done.bytes / 1e6:,.1f} MB {what}; "
         f"{len(done.protected)} older ones stay, since a blessed model descends from them",
         *further,
+        following="the same call without --dry-run" if options.dry_run and done.old else "",
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from argparse import Namespace
 
 from shardwright.dataset.reader import ImageDataset
@@ -28,7 +29,9 @@ def run(options: Namespace) -> int:
     if page is not None:
         write_page(page, render_differences(differences, one, other))
         lines.append(f"{options.html}: open it in a browser")
-    return finish(options, differences.to_dict(), *lines, failed=differences.any)
+    html = shlex.join(["shardwright", "diff", options.one, options.other, "--html", "changes.html"])
+    following = html if differences.any and page is None else ""
+    return finish(options, differences.to_dict(), *lines, failed=differences.any, following=following)
 
 
 def _text(differences: Differences) -> str:

@@ -26,7 +26,8 @@ def run(options: Namespace) -> int:
         images, size = options.images, options.images * options.image_size
     estimated = estimate(config, options.target, prices, images, size)
     row = {**dataclasses.asdict(estimated), "total": estimated.total, "unknown": list(estimated.unknown)}
-    return finish(options, row, estimate_text(estimated))
+    following = f"shardwright compile {options.config} --target {options.target} --out FILE"
+    return finish(options, row, estimate_text(estimated), following=following)
 
 
 def _listed(config: Config) -> tuple[int, int]:

@@ -11,16 +11,19 @@ from typing import Any
 
 from shardwright.config import load_config
 from shardwright.config.yaml_config import parse_config, read_mapping
+from shardwright.display.html import plain
 from shardwright.errors import ShardwrightError
 from shardwright.ingest import IngestRecipe, SurveyedInput, ingest, locate, survey_input
 from shardwright.ingest.baseline import resolve_baseline, without_baseline
 from shardwright.pipelines.commands.files import picture_file
-from shardwright.pipelines.commands.results import dataset_row, finish, rejected_lines
+from shardwright.pipelines.commands.results import dataset_facts, dataset_row, finish, rejected_lines
 from shardwright.pipelines.init.read_trial import nested
 from shardwright.pipelines.init.show import hint, show_readings
 from shardwright.running.progress import counted, print_note
 from shardwright.storage.mirror import local_folder
 from shardwright.storage.own_names import staging_next_to
+
+_LINE = 500
 
 
 def run(options: Namespace) -> int:
@@ -42,11 +45,14 @@ def run(options: Namespace) -> int:
         if config.run.staging is None and os.path.isdir(left):
             log(f"{left} keeps what was done. The next call with this --out uses it, and deletes it in the end")
         raise
-    totals = ", ".join(f"{name} {count}" for name, count in sorted(manifest.totals.items()))
+    facts = dataset_facts(manifest)
+    if manifest.totals["duplicate"]:
+        facts["images"] += f", {counted(manifest.totals['duplicate'], 'duplicate')}"
     return finish(
         options,
         {**dataset_row(options.out, manifest), "classes": list(manifest.classes), "notes": notes},
-        f"{options.out}: {counted(len(manifest.shards), 'shard')}; {totals}; fingerprint {manifest.fingerprint}",
+        f"{options.out}: {counted(manifest.totals['written'], 'image')} in {counted(len(manifest.shards), 'shard')}",
+        *(f"  {name:<9}{plain(fact or 'none', _LINE)}" for name, fact in facts.items() if not options.quiet),
         *rejected_lines(options.out, manifest),
         following=f"shardwright report {shlex.quote(options.out)}",
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import shutil
 import sys
 from argparse import Namespace
@@ -37,7 +38,8 @@ def run(options: Namespace) -> int:
         if options.record is not None:
             raise UsageError(f"{options.path}: --record is for a file. Give a shard, or use `shardwright get`.")
         dataset = view_dataset(options.path)
-        return finish(options, dataset, dataset_text(dataset))
+        following = f"shardwright report {shlex.quote(options.path)}"
+        return finish(options, dataset, dataset_text(dataset), following=following)
     if options.record is not None:
         payload = record_of_file(options.path, options.record)
         view = view_record(payload, f"{options.path}, record {options.record}")

@@ -124,6 +124,9 @@ def build_parser() -> Parser:
 def parse(arguments: Sequence[str], options: argparse.Namespace) -> None:
     """Parses a command line into `options`; ends the program with exit code 2 if it is wrong."""
     program = build_parser()
+    if not arguments:
+        program.print_help()
+        program.exit(2)
     called = _called(program, arguments)
     for word in arguments:
         if not is_text(word):

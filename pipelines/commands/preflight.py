@@ -47,7 +47,8 @@ def run(options: Namespace) -> int:
     report = check(RULES, facts)
     head = {"slice": facts.slice.name, "hosts": facts.hosts, "images_per_second": facts.measured}
     row = {"ready": not report.failed, **head, **dataclasses.asdict(report)}
-    return finish(options, row, *_lines(report, facts), failed=report.failed)
+    following = "" if report.failed else f"shardwright compile {options.config} --target vertex|kubeflow --out FILE"
+    return finish(options, row, *_lines(report, facts), failed=report.failed, following=following)
 
 
 def _lines(report: PreflightReport, facts: Facts) -> Iterator[str]:

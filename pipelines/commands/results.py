@@ -92,6 +92,21 @@ def rejected_lines(out: str | os.PathLike[str], manifest: Manifest) -> Iterator[
         yield f"  {count - _SHOWN:,} more are in the ledger; `shardwright report {out}` shows them"
 
 
+def dataset_facts(manifest: Manifest) -> dict[str, str]:
+    """Returns what people want to know first of an ingested dataset, by the words that its lines begin with."""
+    totals = manifest.totals
+    rejected = {name.split("/", 1)[1]: n for name, n in totals.items() if name.startswith("rejected/") and n}
+    why = f" ({', '.join(f'{n} {code}' for code, n in sorted(rejected.items()))})" if rejected else ""
+    records = [(-n, name.split("/", 1)[1]) for name, n in totals.items() if name.startswith("records/")]
+    size = sum(shard.bytes for shard in manifest.shards)
+    return {
+        "images": f"{totals['inputs']} in, {totals['written']} written, {totals['rejected']} rejected{why}",
+        "splits": ", ".join(f"{split} {-n}" for n, split in sorted(records)),
+        "shards": f"{len(manifest.shards)}, {size / 1e6:.1f} MB",
+        "classes": ", ".join(manifest.classes),
+    }
+
+
 def dataset_row(out: str | os.PathLike[str], manifest: Manifest) -> dict[str, Any]:
     """Returns what every command that makes a dataset reports."""
     return {

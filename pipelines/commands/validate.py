@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import shlex
 from argparse import Namespace
 from collections.abc import Iterator, Sequence
 from importlib import import_module
@@ -48,7 +49,11 @@ def run(options: Namespace) -> int:
         for note in config.notes:
             print_note(note)
         shown = [f"{options.config}: valid; --data reads the images and annotations, too"]
-    return finish(options, values, *shown)
+    following = f"shardwright ingest {shlex.quote(options.config)} --out DIR"
+    if options.target is not None:
+        out = "pipeline.json" if options.target == "vertex" else "pipeline.yaml"
+        following = f"shardwright compile {shlex.quote(options.config)} --target {options.target} --out {out}"
+    return finish(options, values, *shown, following="" if options.show else following)
 
 
 def plain_values(config: Config) -> dict[str, Any]:
