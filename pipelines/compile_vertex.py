@@ -100,13 +100,9 @@ def _artifacts(step: Step) -> str:
 
 def _staging(config: Config) -> str:
     """Returns the folder of finished shards and checkpoints, which outlive an attempt."""
-    if _stages_on_bucket(config):
+    if scheme_of(str(config.run.staging)) == GCS:
         return str(config.run.staging).rstrip("/")
     return f"{str(config.vertex.pipeline_root).rstrip('/')}/staging"
-
-
-def _stages_on_bucket(config: Config) -> bool:
-    return scheme_of(str(config.run.staging)) == GCS
 
 
 def vertex_document(compiled: Compiled) -> str:

@@ -323,13 +323,9 @@ def roll_back(config: Config, options: DeliveryOptions, services: Services) -> s
     left = {one.id: found.traffic_split.get(one.id, 0) for one in models[:-1]}
     if not any(left.values()):
         left[models[-2].id] = _ALL
-    split = _without_new(new_traffic(left, 0))
+    split = {name: part for name, part in new_traffic(left, 0).items() if name != _NEW}
     services.endpoints.undeploy_model(request=roll_back_request(found.name, last.id, split)).result()
     return str(last.id)
-
-
-def _without_new(split: dict[str, int]) -> dict[str, int]:
-    return {name: part for name, part in split.items() if name != _NEW}
 
 
 def _version(

@@ -152,4 +152,4 @@ class LoaderConfig(Section):
         try:
             read_augmentations(() if self.augment == AUTO_AUGMENT else self.augment)
         except ConfigError as error:
-            raise ConfigError(f"{path}.augment", error.problem, error.fix) from None
+            raise self.error("augment", error.problem, error.fix) from None

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from shardwright.config.options import BYTES, Section, option
-from shardwright.errors import ConfigError
 
 DEFAULT_TEMPLATE = "data-{index:05d}-of-{of:05d}.tfrecord"
 _PLACEHOLDERS = ("split", "index", "of", "count")
@@ -91,19 +90,17 @@ class ShardsConfig(Section):
         sizes = {"target_size": self.target_size, "count": self.count, "records": self.records}
         given = {name: value for name, value in sizes.items() if value is not None}
         if len(given) > 1:
-            raise ConfigError("shards", f"{' and '.join(given)} exclude each other", "Give one of them.")
+            raise self.error("", f"{' and '.join(given)} exclude each other", "Give one of them.")
         if not given:
             object.__setattr__(self, "target_size", 150_000_000)
         if self.hosts is not None and self.target_size is None:
             problem = f"has no effect, since shards.{' '.join(given)} sets the number of shards"
-            raise ConfigError("shards.hosts", problem, "Remove shards.hosts.")
+            raise self.error("hosts", problem)
         try:
             check_pattern(self.filename_template)
         except PatternError as error:
-            raise ConfigError(
-                "shards.filename_template",
-                f"{self.filename_template!r}: {error}",
-                f"The default is {DEFAULT_TEMPLATE}.",
+            raise self.error(
+                "filename_template", f"{self.filename_template!r}: {error}", f"The default is {DEFAULT_TEMPLATE}."
             ) from None
 
 
@@ -121,9 +118,7 @@ class FeaturesConfig(Section):
         super().check(path)
         for ours, theirs in self.map.items():
             if not theirs or any(ord(c) < 32 or 0xD800 <= ord(c) < 0xE000 for c in theirs):
-                raise ConfigError(
-                    f"features.map.{ours}", f"{theirs!r} is not a name", "Write the name to store it under."
-                )
+                raise self.error(f"map.{ours}", f"{theirs!r} is not a name", "Write the name to store it under.")
 
     @property
     def ours(self) -> bool:

@@ -143,7 +143,7 @@ def _findings(found: Collected, duplicates: Duplicates) -> Iterator[tuple[str, s
         yield (
             "bad",
             Markup("{} of images that are the same or look alike {} in more than one split: {}.").format(
-                groups(duplicates.leaks), _verb(duplicates.leaks), link("duplicates", "leakage")
+                groups(duplicates.leaks), ("is" if duplicates.leaks == 1 else "are"), link("duplicates", "leakage")
             ),
         )
     if duplicates.conflicts:
@@ -189,10 +189,6 @@ def _findings(found: Collected, duplicates: Duplicates) -> Iterator[tuple[str, s
 def groups(count: int) -> str:
     """Returns a number of groups in words."""
     return counted(count, "group")
-
-
-def _verb(count: int) -> str:
-    return "is" if count == 1 else "are"
 
 
 def funnel(found: Collected) -> Markup:
