@@ -152,7 +152,7 @@ def write_globox(row: str, scene: Scene, out: Path) -> None:
         for image in scene["images"]
     )
     numbers = {"label_to_id": {name: number for number, name in enumerate(scene["classes"])}}
-    options = {"coco": {"auto_ids": True}, "via_json": {"image_folder": out / "images"}}
+    options: dict[str, dict[str, Any]] = {"coco": {"auto_ids": True}, "via_json": {"image_folder": out / "images"}}
     options |= {"yolo_v5": numbers, "yolo_darknet": numbers}
     getattr(saved, f"save_{form}")(out / target, **options.get(form, {}))
     if form == "yolo_v5":

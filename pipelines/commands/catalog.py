@@ -32,7 +32,6 @@ START = {
         "readings fit; without a terminal it ends with exit code 2.",
         "init photos photos/labels.csv --out photos.yaml",
         "how-to/configure.md",
-        "init:run",
         (
             arg(
                 "folder",
@@ -63,7 +62,6 @@ START = {
         "test. It runs as written.",
         "init-pipeline flowers --images photos",
         "tutorials/tfx-pipeline.md",
-        "init_pipeline:run",
         (
             arg("folder", "DIR", "folder to make"),
             arg("--images", "FOLDER", "images in class folders (default: data, in the project)"),
@@ -76,7 +74,6 @@ START = {
         "tries up to 100 images with their annotations. Exit code 1 if too many would be rejected.",
         "validate photos.yaml --data",
         "how-to/configure.md",
-        "validate:run",
         (
             CONFIG,
             flag("--show", "print every value, defaults included, as YAML"),
@@ -91,7 +88,6 @@ START = {
         "code 1 if a check stops the run, or if the model is not blessed.",
         "run photos.yaml --root runs/photos",
         "deploy/local.md",
-        "run:run",
         (
             CONFIG,
             arg("--root", "DIR", "folder of the run (default: run.root of the configuration)"),
@@ -104,7 +100,6 @@ START = {
         "Draws images with masks of four classes, and their CSV of run lengths.",
         "sample --out demo-data --count 40",
         "how-to/inspect.md",
-        "sample:run",
         (
             OUT,
             arg("--count", "N", "number of images (default 20)", type=int, default=20),
@@ -119,7 +114,6 @@ START = {
         "Shows a page, or a section of it, in the terminal, without a network. Without PAGE it lists all pages.",
         "docs reference/messages paths",
         "index.md",
-        "docs:run",
         (
             arg("page", "PAGE", "page such as how-to/predict (default: list all pages)", nargs="?"),
             arg("section", "SECTION", "anchor of a heading on it (default: all of it)", nargs="?"),
@@ -130,7 +124,6 @@ START = {
         "Prints a script that completes commands, options and values.",
         "completion bash > ~/.local/share/bash-completion/completions/shardwright",
         "get-started/installation.md#completion-in-the-shell",
-        "completion:run",
         (choice("shell", ("bash", "zsh", "fish"), "the shell that you use"),),
     ),
 }
@@ -141,7 +134,6 @@ DATA = {
         "appears whole or not at all; the same call again finds it.",
         "ingest photos.yaml --out datasets/photos",
         "how-to/ingest.md",
-        "ingest:run",
         (
             CONFIG,
             OUT,
@@ -155,7 +147,6 @@ DATA = {
         "Writes a dataset whose images have the size and the encoding of the section transform.",
         "transform photos.yaml datasets/photos --out datasets/photos-352",
         "how-to/transform.md",
-        "transform:run",
         (
             arg("config", "CONFIG", "YAML file with the section transform"),
             arg("dataset", "DIR", "folder or URL that `shardwright ingest` wrote"),
@@ -169,7 +160,6 @@ DATA = {
         "Compares every record, shard, index and ledger with its checksum. Exit code 1 if anything is damaged.",
         "verify datasets/photos --deep",
         "how-to/inspect.md",
-        "verify:run",
         (
             arg("dataset", "DIR", "folder that `shardwright ingest` wrote, or any file of TFRecords; or its URL"),
             flag("--deep", "also hash every image and compare it with its record"),
@@ -188,19 +178,18 @@ DATA = {
         "The file is yours to edit; it is not overwritten without --force.",
         "schema render photos.yaml",
         "how-to/schema.md",
-        "schema:render",
         (
             CONFIG,
             flag("--force", "replace the file, also if you have edited it"),
             json("print the file as JSON"),
         ),
+        "schema:render",
     ),
     "schema infer": Entry(
         "infer a schema with domains as narrow as a dataset's values",
         "Reads all records.",
         "schema infer datasets/photos --out photos.schema.pbtxt",
         "how-to/schema.md",
-        "schema:infer",
         (
             INGESTED,
             arg("--out", "FILE", "file to write (default: print it)"),
@@ -208,14 +197,15 @@ DATA = {
             FORCE,
             json("print the file and the schema as JSON"),
         ),
+        "schema:infer",
     ),
     "schema diff": Entry(
         "compare two schemas",
         "Compares feature by feature. Exit code 1 if they differ.",
         "schema diff old.pbtxt new.pbtxt",
         "how-to/schema.md",
-        "schema:diff",
         (arg("one", "OLD", "a schema"), arg("other", "NEW", "another one"), json("print the differences as JSON")),
+        "schema:diff",
     ),
 }
 LOOK = {
@@ -225,7 +215,6 @@ LOOK = {
         "With --croissant, writes Croissant's JSON-LD of a dataset.",
         "card datasets/photos --out CARD.md",
         "how-to/compare.md#write-a-card-or-croissant",
-        "card:run",
         (
             arg("path", "PATH", "a dataset, a model, or a run's folder (its blessed model); or a URL"),
             arg("--out", "FILE", "file to write; - prints it (default)", default="-"),
@@ -244,7 +233,6 @@ LOOK = {
         "Images, classes, sizes, quality and duplicates, for each split.",
         "stats datasets/photos",
         "how-to/inspect.md",
-        "stats:run",
         (INGESTED, json("print the figures as JSON")),
     ),
     "report": Entry(
@@ -252,7 +240,6 @@ LOOK = {
         "Writes a page with samples, figures, duplicates and rejects.",
         "report datasets/photos --out photos.html",
         "how-to/report.md",
-        "report:run",
         (
             INGESTED,
             arg("--out", "FILE", "file to write (default: DIR.html next to the folder)"),
@@ -268,7 +255,6 @@ LOOK = {
         "Shows shards and features; also of files that other programs wrote.",
         "inspect datasets/photos/Split-train/data-00000-of-00002.tfrecord --record 0",
         "how-to/inspect.md",
-        "inspect:run",
         (
             arg("path", "PATH", "a dataset's folder, or any TFRecord file, plain or compressed"),
             arg("--record", "N", "one record of a file, from 0", type=int),
@@ -280,7 +266,6 @@ LOOK = {
         "Reads that record only, through the index.",
         "get datasets/photos daisy/1.jpg --out daisy.jpg",
         "how-to/inspect.md",
-        "get:run",
         (
             arg("dataset", "DIR", "a dataset's folder"),
             arg("key", "KEY", "the image's path below the folder of images, as the ledger names it"),
@@ -294,7 +279,6 @@ LOOK = {
         "Compares images, splits, classes, masks and other features, key by key. Exit code 1 if they differ.",
         "diff datasets/october datasets/november --html changes.html",
         "how-to/compare.md",
-        "diff:run",
         (
             arg("one", "A", "the earlier dataset"),
             arg("other", "B", "the later one"),
@@ -309,7 +293,6 @@ LOOK = {
         "Exit code 1 if images changed or cannot be read.",
         "drift datasets/october datasets/november",
         "how-to/drift.md",
-        "drift:run",
         (
             arg("reference", "DIR", "the dataset with the expected images"),
             arg("current", "DIR", "a dataset, or a folder of images; without it splits are compared", nargs="?"),
@@ -328,7 +311,6 @@ CHANGE = {
         "Takes the same part of the images of each split with the same classes. Records keep their bytes.",
         "subset datasets/photos --share 0.1 --out datasets/tenth",
         "how-to/subset.md",
-        "derived:subset",
         (
             DATASET,
             arg("--share", "P", "part of the images, 0 to 1", type=float),
@@ -339,6 +321,7 @@ CHANGE = {
             SEED,
             *DERIVED,
         ),
+        "derived:subset",
     ),
     "merge": Entry(
         "merge several datasets into one",
@@ -346,23 +329,22 @@ CHANGE = {
         "different splits, the image of the dataset that you name first stays, and the other is left out.",
         "merge datasets/october datasets/november --out datasets/autumn",
         "how-to/subset.md",
-        "derived:merge",
         (arg("datasets", "DIR", "datasets of the same classes and features", nargs="+"), *DERIVED),
+        "derived:merge",
     ),
     "reshard": Entry(
         "write the same records in other shards",
         "Records keep their bytes, splits and order.",
         "reshard datasets/photos --shard-size 50 --out datasets/small-shards",
         "how-to/subset.md",
-        "derived:reshard",
         (DATASET, *DERIVED),
+        "derived:reshard",
     ),
     "relabel": Entry(
         "give images new annotations",
         "Replaces the annotations of a dataset, without reading the image files again.",
         "relabel datasets/photos corrected.csv --out datasets/corrected",
         "how-to/relabel.md#new-annotations",
-        "relabel:run",
         (
             DATASET,
             arg("labels", "FILE", "a table or COCO JSON, or its URL; as input.labels.path"),
@@ -389,7 +371,6 @@ CHANGE = {
         "Removes images, and lists every dataset, model and result that still contains them or their names.",
         "forget datasets/photos --keys keys.txt --out datasets/without",
         "how-to/forget.md",
-        "forget:run",
         (
             DATASET,
             arg("--keys", "FILE", "the keys to forget, one per line", required=True),
@@ -403,7 +384,6 @@ CHANGE = {
         "Makes a dataset in which the rejected inputs are read again and all others are copied.",
         "retry-rejects photos.yaml datasets/photos --out datasets/retried",
         "how-to/relabel.md#rejected-images",
-        "retry_rejects:run",
         (
             arg("config", "CONFIG", "YAML file, fixed or unchanged"),
             arg("dataset", "DIR", "the dataset that the ingest made"),
@@ -417,7 +397,6 @@ CHANGE = {
         "Writes files that an ingest reads back without an option.",
         "export datasets/photos --out files",
         "how-to/export.md",
-        "export:run",
         (
             INGESTED,
             OUT,

@@ -38,7 +38,6 @@ MODEL = {
         "Writes a table to submit, or to compare.",
         "predict runs/photos test_images --out submission.csv",
         "how-to/predict.md",
-        "predict:run",
         (
             MODEL_PLACE,
             arg("images", "IMAGES", "folder or glob of images, or a dataset"),
@@ -64,7 +63,6 @@ MODEL = {
         "Shows all ancestors with their digests. Exit code 1 if one of them has changed.",
         "lineage runs/photos",
         "how-to/compare.md#trace-the-lineage",
-        "lineage:run",
         (
             arg("path", "PATH", "a model, a dataset, another artifact, or a run's folder; or a URL"),
             several("--search", "DIR", "also look for parents below this folder or URL"),
@@ -77,7 +75,6 @@ MODEL = {
         "images with those of the SavedModel. Exit code 1 if they differ.",
         "convert runs/photos/pushed photos --to litert --out phone",
         "how-to/convert.md",
-        "convert:run",
         (
             MODEL_PLACE,
             arg("images", "IMAGES", "folder or glob of images, or a dataset: compares answers"),
@@ -100,7 +97,6 @@ MODEL = {
         "download fails or has another checksum.",
         "weights fetch efficientnetv2-b0 --out weights",
         "how-to/training.md#models",
-        "weights:fetch",
         (
             choice("name", PUBLISHED_ENCODERS, f"encoder: {', '.join(PUBLISHED_ENCODERS)}", metavar="NAME"),
             arg("--out", "DIR", "folder for the file, which keeps its name", required=True),
@@ -108,6 +104,7 @@ MODEL = {
             flag("--force", "replace a file that has another checksum"),
             json("print the file and its checksum as JSON"),
         ),
+        "weights:fetch",
     ),
     "bench": Entry(
         "measure how fast this machine loads a dataset",
@@ -120,7 +117,6 @@ MODEL = {
         "Loads the dataset in several ways, and names what costs the most time.",
         "bench loader datasets/photos --batch-size 32",
         "how-to/loader.md",
-        "bench:loader",
         (
             arg("dataset", "DIR", "folder of a dataset on this machine"),
             arg("--split", "NAME", "split to load (default train)", default="train"),
@@ -130,13 +126,13 @@ MODEL = {
             arg("--read-rate", "MB", "MB/s that storage gives in a training (default 500)", type=float, default=500),
             json("print all of it as JSON"),
         ),
+        "bench:loader",
     ),
     "preflight": Entry(
         "check on a CPU whether a training on TPUs would work",
         "Checks batch, hosts, memory, shapes and the loader against a slice. Exit code 1 if it would not work.",
         "preflight photos.yaml --tpu v5e-2x4",
         "how-to/preflight.md",
-        "preflight:run",
         (
             CONFIG,
             arg("--tpu", "SLICE", "generation and topology, v5e-2x4", required=True),
@@ -156,7 +152,6 @@ CLOUD = {
         "Writes one file that the platform runs.",
         "compile photos.yaml --target vertex --out photos.json",
         "deploy/vertex.md",
-        "compile:run",
         (
             CONFIG,
             choice("--target", TARGETS, "platform that runs it", required=True),
@@ -170,7 +165,6 @@ CLOUD = {
         "Multiplies the number of images by measured rates and by the prices of a file. Sends nothing.",
         "estimate photos.yaml --target vertex --prices prices.yaml",
         "deploy/costs.md#estimate-a-run",
-        "estimate:run",
         (
             CONFIG,
             choice("--target", TARGETS, "platform that runs it", required=True),
@@ -187,7 +181,6 @@ CLOUD = {
         "--model-registry it registers the model in Kubeflow, and with --batch it predicts many images.",
         "deliver photos.yaml --traffic 10 --dry-run",
         "deploy/vertex.md#deliver-a-model",
-        "deliver:run",
         (
             CONFIG,
             arg("--alias", "NAME", "alias of the version (default blessed)", default="blessed"),
@@ -219,19 +212,18 @@ CLOUD = {
         "Compiles and submits, with your own credentials. Prints the address of the run.",
         "submit photos.yaml --wait",
         "deploy/vertex.md",
-        "submit:run_now",
         (
             *VERTEX_RUN,
             arg("--run-name", "ID", "ID of the run (default: the name and the time)"),
             flag("--wait", "wait until the run has ended; 1 if it failed"),
         ),
+        "submit:run_now",
     ),
     "schedule": Entry(
         "run on Vertex AI on a schedule",
         "Makes a schedule, or lists, pauses, resumes or deletes those of the configuration's name.",
         "schedule photos.yaml --cron '0 6 1 * *'",
         "deploy/vertex.md",
-        "submit:run_on_schedule",
         (
             *VERTEX_RUN,
             arg("--cron", "FIELDS", "when (default: vertex.schedule.cron)"),
@@ -243,27 +235,28 @@ CLOUD = {
                 flag("--delete", "delete them; runs that have begun continue"),
             ),
         ),
+        "submit:run_on_schedule",
     ),
     "status": Entry(
         "list the runs on Vertex AI, or the tasks of one",
         "Lists the runs of a configuration. With an ID: exit code 1 if that run failed or was cancelled.",
         "status photos.yaml",
         "deploy/vertex.md",
-        "runs:status",
         (
             CONFIG,
             arg("run", "RUN", "ID of a run; exit code 1 if it failed or was cancelled", nargs="?"),
             arg("--limit", "N", "list at most so many runs (default 10)", type=int, default=10),
             json("print JSON"),
         ),
+        "runs:status",
     ),
     "cancel": Entry(
         "cancel a run on Vertex AI",
         "Cancels a run, and the CustomJob that trains for it.",
         "cancel photos.yaml photos-20260101000000",
         "deploy/vertex.md",
-        "runs:cancel",
         (CONFIG, arg("run", "RUN", "ID of the run, as `status` lists it"), json("print the run as JSON")),
+        "runs:cancel",
     ),
 }
 MAINTENANCE = {
@@ -273,7 +266,6 @@ MAINTENANCE = {
         "cleans the bucket of a compiled pipeline.",
         "clean runs/photos --keep 3 --dry-run",
         "how-to/clean.md",
-        "clean:run",
         (
             arg("root", "DIR", "folder of `shardwright run`, or the configuration that names it"),
             arg("--keep", "N", "how many runs to keep, the last ones", type=int),
@@ -291,7 +283,6 @@ MAINTENANCE = {
         "if something is missing.",
         "doctor",
         "reference/messages.md",
-        "doctor:run",
         (json("print them as JSON"),),
     ),
 }

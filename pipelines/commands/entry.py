@@ -24,17 +24,18 @@ class Entry(NamedTuple):
         description: for its own help, sentences.
         example: a call, without the program's name.
         page: file and anchor in `docs/`.
+        options: what it takes; those of an inner tuple exclude each other. Empty for a command that only has further
+            commands.
         call: `module:function` in `shardwright.pipelines.commands`, which gets the parsed options and returns the exit
-            code; it is imported when the command is called. Empty for a command that only has further commands.
-        options: what it takes; those of an inner tuple exclude each other.
+            code; it is imported when the command is called. By default `run` of the module of the command's name.
     """
 
     summary: str
     description: str
     example: str
     page: str
-    call: str = ""
     options: tuple[Option | tuple[Option, ...], ...] = ()
+    call: str = ""
 
 
 def arg(name: str, metavar: str | tuple[str, ...], text: str, **settings: Any) -> Option:

@@ -57,7 +57,7 @@ class Parser(argparse.ArgumentParser):
                 continue
             instead = self.add_mutually_exclusive_group()
             self.actions += [instead.add_argument(*one.names, **one.settings) for one in option]
-        self.set_defaults(parser=self, call=entry.call)
+        self.set_defaults(parser=self)
 
     def error(self, message: str) -> NoReturn:
         """Ends the program with exit code 2."""
@@ -112,8 +112,9 @@ def build_parser() -> Parser:
         )
         parser.summary = entry.summary
         parsers[name] = parsers[above].below[word] = parser
-        if entry.call:
+        if entry.options:
             parser.add_entry(entry)
+            parser.set_defaults(call=entry.call or f"{name.replace('-', '_')}:run")
         else:
             groups[name] = parser.add_subparsers(
                 title="commands", required=True, metavar="COMMAND", dest=argparse.SUPPRESS
