@@ -267,9 +267,9 @@ def _node_placement(config: Config, component: str) -> tuple[dict[str, str], lis
         }
         for toleration in section.tolerations.get(component, ())
     ]
-    found = _tpu_slice(config) if component == "Trainer" else None
-    if found is not None:
-        selector |= found.node_selector
+    rented = _tpu_slice(config) if component == "Trainer" else None
+    if rented is not None:
+        selector |= rented.node_selector
         tolerations.append({"key": tpu.RESOURCE, "operator": "Exists", "effect": "NoSchedule"})
     return selector, tolerations
 
@@ -278,30 +278,30 @@ def _tpu_slice(config: Config) -> tpu.TpuSlice | None:
     trainer = config.kubeflow.trainer
     if trainer.machine is None:
         return None
-    found = trainer_slice("kubeflow.trainer", trainer.machine, trainer.topology, config.trainer.accelerator)
-    check_hosts("kubeflow.trainer", found, config.trainer.hosts)
-    return found
+    rented = trainer_slice("kubeflow.trainer", trainer.machine, trainer.topology, config.trainer.accelerator)
+    check_hosts("kubeflow.trainer", rented, config.trainer.hosts)
+    return rented
 
 
 def _has_several_hosts(config: Config) -> bool:
-    found = _tpu_slice(config)
-    return found is not None and found.hosts > 1
+    rented = _tpu_slice(config)
+    return rented is not None and rented.hosts > 1
 
 
 def _add_jobset(config: Config, job: dict[str, Any]) -> tuple[str, ...]:
     """Makes the Trainer's pod start a JobSet if its slice has several hosts; returns notes for the user."""
-    found = _tpu_slice(config)
-    if found is None or found.hosts == 1:
+    rented = _tpu_slice(config)
+    if rented is None or rented.hosts == 1:
         return ()
     selector, tolerations = _node_placement(config, "Trainer")
     image = _IMAGE_OF_THE_RUN if config.kubeflow.image_parameter else str(config.kubeflow.image)
     placing = {"nodeSelector": selector, "tolerations": tolerations}
-    template = jobset_template(config.kubeflow, found, image, placing)
+    template = jobset_template(config.kubeflow, rented, image, placing)
     shared = f"{_shared_folder(config.kubeflow)}/.shardwright-jobsets"
     container = dict(containers(job))["Trainer"]
     container["args"] = ["--jobset", canonical_json(template), "--shared", shared, *container["args"]]
     role = "its service account needs a Role (`shardwright docs deploy/kubeflow`)"
-    return (f"Trainer starts a JobSet of {found.hosts} pods: {role}",)
+    return (f"Trainer starts a JobSet of {rented.hosts} pods: {role}",)
 
 
 def _add_variables(config: Config, job: dict[str, Any]) -> None:
@@ -312,11 +312,11 @@ def _add_variables(config: Config, job: dict[str, Any]) -> None:
 
 
 def _add_accelerator(config: Config, job: dict[str, Any]) -> None:
-    found, trainer = _tpu_slice(config), config.kubeflow.trainer
-    if (found is None and trainer.gpu is None) or _has_several_hosts(config):
+    rented, trainer = _tpu_slice(config), config.kubeflow.trainer
+    if (rented is None and trainer.gpu is None) or _has_several_hosts(config):
         return
     # The backend uses any type as the resource's name.
-    kind, count = (tpu.RESOURCE, found.chips_per_host) if found else (trainer.gpu, trainer.gpus)
+    kind, count = (tpu.RESOURCE, rented.chips_per_host) if rented else (trainer.gpu, trainer.gpus)
     container = dict(containers(job))["Trainer"]
     container.setdefault("resources", {})["accelerator"] = {"type": kind, "count": str(count)}
 

@@ -174,18 +174,18 @@ def worker_pools(config: Config) -> list[dict[str, Any]]:
         }
     pool: dict[str, Any] = {"machine_spec": spec, "replica_count": 1, "container_spec": container}
     disk = trainer.disk
-    given = {"boot_disk_type": disk.type, "boot_disk_size_gb": disk.size and -(-disk.size // _GIGABYTE)}
-    if any(given.values()):
-        pool["disk_spec"] = {name: value for name, value in given.items() if value is not None}
+    spec_of_disk = {"boot_disk_type": disk.type, "boot_disk_size_gb": disk.size and -(-disk.size // _GIGABYTE)}
+    if any(spec_of_disk.values()):
+        pool["disk_spec"] = {name: value for name, value in spec_of_disk.items() if value is not None}
     return [pool]
 
 
 def _tpu_slice(config: Config, machine: str) -> tpu.TpuSlice:
     path = "vertex.trainer"
-    found = trainer_slice(path, machine, config.vertex.trainer.topology, config.trainer.accelerator)
-    found.check_on_vertex()
-    check_hosts(path, found, config.trainer.hosts)
-    return found
+    rented = trainer_slice(path, machine, config.vertex.trainer.topology, config.trainer.accelerator)
+    rented.check_on_vertex()
+    check_hosts(path, rented, config.trainer.hosts)
+    return rented
 
 
 def _custom_job(config: Config, section: VertexConfig) -> dict[str, Any] | None:
@@ -218,14 +218,14 @@ def _custom_job(config: Config, section: VertexConfig) -> dict[str, Any] | None:
 
 def _scheduling(trainer: VertexTrainer) -> dict[str, Any]:
     """Returns the job's `Scheduling` as plain values, as they are kept as JSON: the seconds of a protobuf Duration."""
-    found: dict[str, Any] = {"timeout": {"seconds": round(trainer.max_hours * 3600)}}
+    scheduling: dict[str, Any] = {"timeout": {"seconds": round(trainer.max_hours * 3600)}}
     if trainer.capacity in (SPOT, FLEX_START):
-        found["strategy"] = trainer.capacity.upper()
+        scheduling["strategy"] = trainer.capacity.upper()
     if trainer.max_wait_hours is not None:
-        found["max_wait_duration"] = {"seconds": round(trainer.max_wait_hours * 3600)}
+        scheduling["max_wait_duration"] = {"seconds": round(trainer.max_wait_hours * 3600)}
     if trainer.restart_on_worker_restart:
-        found["restart_job_on_worker_restart"] = True
-    return found
+        scheduling["restart_job_on_worker_restart"] = True
+    return scheduling
 
 
 def _misplaced(config: Config, section: VertexConfig) -> Iterator[ConfigError]:

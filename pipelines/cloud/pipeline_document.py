@@ -162,10 +162,10 @@ def staging_notes(config: Config, staging: str, where: str) -> tuple[str, ...]:
 
 def input_places(config: Config) -> dict[str, str]:
     """Returns the absolute paths and URLs of the input and of earlier datasets, by the options that name them."""
-    given = {"input.images": config.input.images, "input.labels.path": config.input.labels.path}
-    given |= {f"split.from_lists.{name}": file for name, file in (config.split.from_lists or {}).items()}
-    given |= {"split.keep_from": config.split.keep_from, "reuse_from": config.reuse_from}
-    return {path: config.resolve(place) for path, place in given.items() if place not in (None, BLESSED)}
+    places = {"input.images": config.input.images, "input.labels.path": config.input.labels.path}
+    places |= {f"split.from_lists.{name}": file for name, file in (config.split.from_lists or {}).items()}
+    places |= {"split.keep_from": config.split.keep_from, "reuse_from": config.reuse_from}
+    return {path: config.resolve(place) for path, place in places.items() if place not in (None, BLESSED)}
 
 
 def _check_places(target: Target, images: str) -> None:

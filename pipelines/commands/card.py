@@ -87,9 +87,9 @@ def _classes(place: str) -> list[str]:
     """Returns the names of a model's classes; none if its file cannot be read."""
     for folder in (place, f"{place}/Format-Serving"):
         try:
-            found: Any = parse_untrusted_json(read_bytes(f"{folder}/assets/classes.json"))
+            value: Any = parse_untrusted_json(read_bytes(f"{folder}/assets/classes.json"))
         except (OSError, ValueError):
             continue
-        names = found.get("classes", []) if isinstance(found, dict) else found
+        names = value.get("classes", []) if isinstance(value, dict) else value
         return [name for name in names if isinstance(name, str)] if isinstance(names, list) else []
     return []

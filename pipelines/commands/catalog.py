@@ -33,11 +33,7 @@ START = {
         "init photos photos/labels.csv --out photos.yaml",
         "how-to/configure.md",
         (
-            arg(
-                "folder",
-                "FOLDER",
-                "the images: a folder, a glob or a URL; or a folder with images and annotations",
-            ),
+            arg("folder", "FOLDER", "the images: a folder, a glob or a URL; or a folder with images and annotations"),
             arg(
                 "labels",
                 "LABELS",
@@ -47,9 +43,7 @@ START = {
             choice("--task", ("segmentation", "classification"), "by default detected"),
             arg("--out", "FILE", "file to write (default: FOLDER's name .yaml); - prints it"),
             several(
-                "--set",
-                "KEY=VALUE",
-                "a value of the configuration, e.g. input.labels.rle.order=row; may be repeated",
+                "--set", "KEY=VALUE", "a value of the configuration, e.g. input.labels.rle.order=row; may be repeated"
             ),
             show("show images under each reading, in the terminal or as a PNG; without a question, as they are read"),
             FORCE,

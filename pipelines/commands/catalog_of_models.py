@@ -196,12 +196,7 @@ CLOUD = {
                 arg("--model-registry", "URL", "register it in Kubeflow's Model Registry instead"),
             ),
             arg("--token-file", "FILE", "with --model-registry: a bearer token"),
-            arg(
-                "--batch",
-                ("IMAGES", "OUT"),
-                "predict many images; with --kserve print a Kubernetes Job",
-                nargs=2,
-            ),
+            arg("--batch", ("IMAGES", "OUT"), "predict many images; with --kserve print a Kubernetes Job", nargs=2),
             TRUST,
             flag("--dry-run", "print the requests, and send nothing"),
             json("print what was delivered as JSON"),

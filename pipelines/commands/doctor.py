@@ -12,14 +12,14 @@ from shardwright.version import __version__
 
 def run(options: Namespace) -> int:
     """Describes this machine; returns 1 if something is missing."""
-    found = diagnose()
+    diagnosis = diagnose()
     lines = [
-        f"shardwright {__version__}, Python {found.python}",
-        f"{found.system}, {found.processors} processors",
-        *(f"  {check.subject:<28}{check.state:<12}{check.detail}" for check in found.machine),
+        f"shardwright {__version__}, Python {diagnosis.python}",
+        f"{diagnosis.system}, {diagnosis.processors} processors",
+        *(f"  {check.subject:<28}{check.state:<12}{check.detail}" for check in diagnosis.machine),
     ]
-    for package in found.packages:
+    for package in diagnosis.packages:
         extra = f"optional: pip install 'shardwright[{package.extra}]'" if package.extra else "ok"
         lines.append(f"  {package.package:<28}{package.version or '-':<12}{package.problem or extra}")
-    row = {"healthy": found.healthy, **dataclasses.asdict(found)}
-    return finish(options, row, *lines, failed=not found.healthy)
+    row = {"healthy": diagnosis.healthy, **dataclasses.asdict(diagnosis)}
+    return finish(options, row, *lines, failed=not diagnosis.healthy)

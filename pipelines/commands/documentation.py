@@ -76,7 +76,7 @@ def heading_anchor(heading: str) -> str:
 
 def _section(text: str, anchor: str, name: str) -> str:
     """Returns the part of a page from a heading to the next one of its rank."""
-    found, rank, anchors, code = [], 0, [], False
+    lines, rank, anchors, code = [], 0, [], False
     for line in text.splitlines():
         code ^= line.startswith("```")
         heading = None if code else re.match(r"(#+) (.+)", line)
@@ -87,10 +87,10 @@ def _section(text: str, anchor: str, name: str) -> str:
             elif rank and len(heading[1]) <= rank:
                 break
         if rank:
-            found.append(line)
-    if not found:
+            lines.append(line)
+    if not lines:
         raise UsageError(f"SECTION: {name} has no section {anchor!r}. It has: {', '.join(anchors)}.")
-    return "\n".join(found).rstrip() + "\n"
+    return "\n".join(lines).rstrip() + "\n"
 
 
 def _without_links(text: str, name: str) -> str:

@@ -91,8 +91,8 @@ def new_page(option: str, file: str, *datasets: str, force: bool, title: str | N
 def compiled_pipeline(file: str) -> str | None:
     """Returns the name of the pipeline in a file that `shardwright compile` wrote; `None` for any other file."""
     text = _start_of(Path(file), _DOCUMENT_BYTES)
-    found = _PIPELINE.search(text) if _OUR_COMMAND in text else None
-    return found[1].strip() if found else None
+    match = _PIPELINE.search(text) if _OUR_COMMAND in text else None
+    return match[1].strip() if match else None
 
 
 def _start_of(file: Path, size: int) -> str:

@@ -16,10 +16,10 @@ from shardwright.verify.describe import view_record
 
 def run(options: Namespace) -> int:
     """Shows a record, and writes its image where the call asks for it."""
-    found = ImageDataset.open(options.dataset).fetch(options.key)
-    view = view_record(found.payload, f"{found.shard}, record {found.record}, split {found.split}")
+    record = ImageDataset.open(options.dataset).fetch(options.key)
+    view = view_record(record.payload, f"{record.shard}, record {record.record}, split {record.split}")
     if options.out is not None:
-        image = find_feature(found.payload, view.image) if view.image else None
+        image = find_feature(record.payload, view.image) if view.image else None
         if not image:
             raise DatasetError(f"{options.out}: not written: the record has no encoded image. Read it with `load`.")
         check_free("--out", options.out, force=options.force)
@@ -28,5 +28,5 @@ def run(options: Namespace) -> int:
             problem = f"{options.out} cannot be written (there is no folder {folder})"
             raise UsageError(f"--out: {problem}. Check the path.")
         write(options.out, bytes(image[0]))
-    place = {"key": found.key, "split": found.split, "shard": found.shard, "record": found.record}
-    return finish_record(options, {**place, **dataclasses.asdict(view)}, view, found.payload)
+    place = {"key": record.key, "split": record.split, "shard": record.shard, "record": record.record}
+    return finish_record(options, {**place, **dataclasses.asdict(view)}, view, record.payload)

@@ -41,9 +41,9 @@ def describe(start: Artifact, family: Family) -> dict[str, Any]:
     for artifact in (read_artifact(one.place) for one in family.ancestors(start)):
         parents: dict[str, dict[str, str | None]] = {}
         for role, value in sorted(artifact.parents.items()):
-            found = family.find(role, value) if role in artifact.links else None
-            parents[role] = {"fingerprint": value, "place": found.place if found else None}
-            if role in artifact.links and found is None:
+            parent = family.find(role, value) if role in artifact.links else None
+            parents[role] = {"fingerprint": value, "place": parent.place if parent else None}
+            if role in artifact.links and parent is None:
                 missing.append(f"{role} {value[:_DIGITS]} of {artifact.place} is in none of the places searched")
         problems += [f"{artifact.place}: {problem}" for problem in artifact.problems]
         rows.append({**vars(artifact), "problems": list(artifact.problems), "parents": parents, "data": artifact.data})

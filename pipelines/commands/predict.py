@@ -69,7 +69,7 @@ def _last_model(run: str) -> str:
     return model
 
 
-def _on_beam(given: list[str]) -> RunParts:
+def _on_beam(beam_options: list[str]) -> RunParts:
     """Returns a function that predicts parts on the runner of these options."""
     import apache_beam as beam
 
@@ -78,9 +78,9 @@ def _on_beam(given: list[str]) -> RunParts:
 
     def make_pipeline() -> beam.Pipeline:
         with in_process_beam():
-            return beam.Pipeline(argv=list(given))
+            return beam.Pipeline(argv=list(beam_options))
 
-    return on_beam(make_pipeline, given)
+    return on_beam(make_pipeline, beam_options)
 
 
 def _dialect_of(path: str) -> str:

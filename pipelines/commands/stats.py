@@ -28,8 +28,8 @@ def run(options: Namespace) -> int:
 
 def figures_of(seen: PageInput) -> dict[str, Any]:
     """Returns the figures of a dataset as plain values."""
-    found, duplicates = seen
-    manifest = found.dataset.manifest
+    collected, duplicates = seen
+    manifest = collected.dataset.manifest
     measures = {
         name: {
             "count": data.total,
@@ -38,32 +38,32 @@ def figures_of(seen: PageInput) -> dict[str, Any]:
             "max": data.most,
             "quartiles": [round(data.quantile(part), 6) for part in (0.25, 0.5, 0.75)],
         }
-        for name, data in found.histograms.items()
+        for name, data in collected.histograms.items()
         if data.total and not name.startswith("coverage/")
     }
     classes: dict[str, dict[str, float]] = {}
     for label, name in enumerate(manifest.classes):
-        classes[name] = {split: found.class_count(label, split) for split in sorted(found.images)}
-        cover = found.histograms.get(f"coverage/{label}")
+        classes[name] = {split: collected.class_count(label, split) for split in sorted(collected.images)}
+        cover = collected.histograms.get(f"coverage/{label}")
         if cover is not None and cover.total:
             # Six digits, not six places: a mask of a few pixels is a very small part.
             classes[name]["mask_part"] = float(f"{cover.mean():.6g}")
-    sizes = sorted((-count, size) for size, count in found.sizes.items() if size is not None)
+    sizes = sorted((-count, size) for size, count in collected.sizes.items() if size is not None)
     listed = {f"{height}x{width}": -count for count, (height, width) in sizes[:_SIZES]}
-    others = {"sizes": len(sizes) - len(listed), "images": sum(found.sizes.values()) - sum(listed.values())}
+    others = {"sizes": len(sizes) - len(listed), "images": sum(collected.sizes.values()) - sum(listed.values())}
     return {
         "task": manifest.task,
         "fingerprint": manifest.fingerprint,
         "totals": dict(manifest.totals),
-        "images": dict(sorted(found.images.items())),
-        "unlabeled": sum(found.unlabeled.values()),
+        "images": dict(sorted(collected.images.items())),
+        "unlabeled": sum(collected.unlabeled.values()),
         "classes": classes,
         "sizes": listed,
         "further_sizes": others,
-        "formats": dict(sorted(found.formats.items())),
+        "formats": dict(sorted(collected.formats.items())),
         "measures": measures,
         # Of how many of the images the measures of pixels are; fewer than all were chosen by a hash of their keys.
-        "measured": {"images": found.measured, "of": found.total},
+        "measured": {"images": collected.measured, "of": collected.total},
         "duplicates": {
             "exact_groups": duplicates.exact,
             "near_groups": duplicates.near,

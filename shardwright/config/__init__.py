@@ -7,11 +7,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from shardwright.config.cloud import BeamConfig as BeamConfig
     from shardwright.config.config import Config as Config
-    from shardwright.config.config import RunConfig as RunConfig
     from shardwright.config.evaluation import EvaluatorConfig as EvaluatorConfig
-    from shardwright.config.evaluation import GateConfig as GateConfig
     from shardwright.config.images import DuplicatesConfig as DuplicatesConfig
     from shardwright.config.images import ImagesConfig as ImagesConfig
     from shardwright.config.input import InputConfig as InputConfig
@@ -22,7 +19,6 @@ if TYPE_CHECKING:
     from shardwright.config.shards import FeaturesConfig as FeaturesConfig
     from shardwright.config.shards import RejectsConfig as RejectsConfig
     from shardwright.config.shards import ShardsConfig as ShardsConfig
-    from shardwright.config.split import GroupConfig as GroupConfig
     from shardwright.config.split import SplitConfig as SplitConfig
     from shardwright.config.trainer import TrainerConfig as TrainerConfig
     from shardwright.config.transform import TransformConfig as TransformConfig
@@ -33,11 +29,8 @@ if TYPE_CHECKING:
 
 # Name -> the module that has it.
 _HOMES = {
-    "BeamConfig": "cloud",
     "Config": "config",
-    "RunConfig": "config",
     "EvaluatorConfig": "evaluation",
-    "GateConfig": "evaluation",
     "DuplicatesConfig": "images",
     "ImagesConfig": "images",
     "InputConfig": "input",
@@ -48,7 +41,6 @@ _HOMES = {
     "FeaturesConfig": "shards",
     "RejectsConfig": "shards",
     "ShardsConfig": "shards",
-    "GroupConfig": "split",
     "SplitConfig": "split",
     "TrainerConfig": "trainer",
     "TransformConfig": "transform",

@@ -55,14 +55,14 @@ def _with_keywords_of(
 
     def decorate(read: Callable[[_Folder, LoaderOptions], Any]) -> Callable[Concatenate[_Folder, _Keywords], Any]:
         @functools.wraps(read)
-        def call(dataset_dir: _Folder, *given: _Keywords.args, **named: _Keywords.kwargs) -> Any:
-            return read(dataset_dir, options(*given, **named))
+        def call(dataset_dir: _Folder, *values: _Keywords.args, **named: _Keywords.kwargs) -> Any:
+            return read(dataset_dir, options(*values, **named))
 
         folder, _ = inspect.signature(read).parameters.values()
         signature = inspect.signature(options)
         keywords = [folder, *signature.parameters.values()]
         call.__signature__ = signature.replace(parameters=keywords, return_annotation=Any)  # type: ignore[attr-defined]
-        return check_call(call)  # type: ignore[return-value] # `dataset_dir` may also be given by its name
+        return check_call(call)  # type: ignore[return-value] # `dataset_dir` may also be values by its name
 
     return decorate
 
@@ -232,9 +232,9 @@ def _identity(dataset: ImageDataset, options: ResolvedOptions, count: int) -> di
 
 
 def _tf_options(options: ResolvedOptions) -> Any:
-    found = tf.data.Options()
-    found.deterministic = options.deterministic or options.exact
+    made = tf.data.Options()
+    made.deterministic = options.deterministic or options.exact
     # Only examples from a cache are tuned; elsewhere there is nothing to tune, and watching costs.
-    found.autotune.enabled = options.cache is not None
-    found.autotune.ram_budget = _TUNED_BYTES
-    return found
+    made.autotune.enabled = options.cache is not None
+    made.autotune.ram_budget = _TUNED_BYTES
+    return made

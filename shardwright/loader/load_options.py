@@ -173,14 +173,14 @@ class LoaderOptions:
         statistics = self.statistics
         if self.normalize == "dataset" and statistics is None:
             statistics = dataset_statistics(dataset.root)
-        given = {field.name: getattr(self, field.name) for field in fields(LoaderOptions)}
-        given |= {
+        values = {field.name: getattr(self, field.name) for field in fields(LoaderOptions)}
+        values |= {
             "targets": targets,
             "seed": secrets.randbits(31) if self.seed is None else self.seed,
             "shuffle_buffer": self._shuffle_buffer(dataset, example_bytes),
             "statistics": statistics,
         }
-        return ResolvedOptions(**given, size=size, columns=columns, example_bytes=example_bytes)
+        return ResolvedOptions(**values, size=size, columns=columns, example_bytes=example_bytes)
 
     def _check_records(self, dataset: ImageDataset) -> None:
         """Refuses a stream that could not have a first element, though it may not end."""
@@ -225,8 +225,8 @@ class LoaderOptions:
         known = [name for name, kind in dataset.manifest.features.items() if kind in ("float32", "int64")]
         for column, name in zip(self.numbers, self.number_features, strict=True):
             if dataset.manifest.stored(name) not in known:
-                found = ", ".join(sorted(name for name in known if name.startswith(PREFIX))) or "none"
-                raise UsageError(f"numbers: {dataset.root} has no numbers of a column {column!r}. It has: {found}.")
+                there = ", ".join(sorted(name for name in known if name.startswith(PREFIX))) or "none"
+                raise UsageError(f"numbers: {dataset.root} has no numbers of a column {column!r}. It has: {there}.")
 
     def _check_mixing(self, dataset: ImageDataset) -> None:
         whole = self.dtype == "uint8" or self.masks == "bits" or dataset.manifest.labels == NONE

@@ -255,13 +255,13 @@ def loader_report(
     work["augment"] = rates["whole"].seconds - rates["float32"].seconds if augment else 0.0
     work["mask"] = rates["loader"].seconds - rates["no masks"].seconds if masked else 0.0
     memory = Measured("memory of one epoch", loading_memory(directory, split, batch) / 1e9, "GB")
-    found = _loaded(dataset, split, size, batch, rates["exact"].share_of(rates["loader"]))
+    loaded = _loaded(dataset, split, size, batch, rates["exact"].share_of(rates["loader"]))
     rows = compare_encodings(encoded, decoder(encoding), rounds=rounds)
     encoding_advice = Advice("transform.encoding", *choose_encoding(rows, read_rate))
     return LoaderReport(
         tuple(shares(work, rates["whole"].seconds)),
         (*_figures(rates), memory),
-        (*advise(found), encoding_advice),
+        (*advise(loaded), encoding_advice),
         tuple(rows),
     )
 
@@ -383,20 +383,20 @@ def ceiling(encoded: Sequence[bytes], encoding: str, batch: int, *, labeled: boo
 def training(dataset: str, batch: int, *, split: str = TRAIN, **options: Any) -> Iterator[Any]:
     """Starts the loader's endless batches for a training, by default as uint8."""
     fixed = {"shuffle": True, "seed": 0, "repeat": True, "deterministic": False}
-    given = {"normalize": "none", "dtype": "uint8", **fixed, **options}
-    return iter(load(dataset, split, batch, **given))
+    chosen = {"normalize": "none", "dtype": "uint8", **fixed, **options}
+    return iter(load(dataset, split, batch, **chosen))
 
 
 def encoded_images(dataset: ImageDataset, split: str) -> list[bytes]:
     """Returns the stored images of a split, as many as fit into a quarter of a gigabyte."""
-    name, found, size = dataset.manifest.stored("image/encoded"), [], 0
+    name, images, size = dataset.manifest.stored("image/encoded"), [], 0
     for _, record in dataset.records(split):
         (data,) = find_feature(record, name) or [b""]
-        found.append(bytes(data))
-        size += len(found[-1])
+        images.append(bytes(data))
+        size += len(images[-1])
         if size > _MOST_IN_MEMORY:
             break
-    return found
+    return images
 
 
 def loading_memory(dataset: str, split: str, batch: int) -> int:
