@@ -76,7 +76,7 @@ def calls_at_once(batch: int, threads: int) -> int:
 
 
 class ErrorContext:
-    """Maps records to examples, and explains why a record fails.
+    """Explains why a record fails.
 
     Attributes:
         read_errors: keeps the errors of the functions that read records in Python.
@@ -91,22 +91,8 @@ class ErrorContext:
         self._locator = RecordLocator(shards)
         self._problem = problem
 
-    def map(
-        self,
-        records: Any,
-        make: Callable[[Tensor, Record], Any],
-        count: int | None,
-        *,
-        batch: int | None = None,
-        drop_remainder: bool = False,
-    ) -> Any:
-        """Maps records with as many threads as decoding needs. See `with_error_context`."""
-        threads = threads_of_decoding()
-        return with_error_context(
-            records, make, self._explain, count=count, threads=threads, batch=batch, drop_remainder=drop_remainder
-        )
-
-    def _explain(self, positions: Sequence[int]) -> str:
+    def explain(self, positions: Sequence[int]) -> str:
+        """Returns which of some records is the first wrong one, and why; empty when none is."""
         return self.read_errors.why() or self._locator.first_wrong(positions, self._problem)
 
 
@@ -116,7 +102,7 @@ def with_error_context(
     explain: Callable[[list[int]], str],
     *,
     count: int | None,
-    threads: int,
+    threads: int | None = None,
     batch: int | None = None,
     drop_remainder: bool = False,
 ) -> Any:
@@ -128,7 +114,8 @@ def with_error_context(
         explain: returns which of some records is the first wrong one, and why; empty when none is. It gets positions
             in ascending order, all failed ones among them.
         count: how many elements there are; `None`: without end.
-        threads: examples that are made concurrently; with `batch`, `calls_at_once` of them.
+        threads: examples that are made concurrently; with `batch`, `calls_at_once` of them. By default as many as
+            decoding needs.
         batch: examples of a batch; by default they come one by one.
         drop_remainder: leave out a last batch that is not full.
 
@@ -140,7 +127,7 @@ def with_error_context(
         tf.errors.InvalidArgumentError: while iterating, in the place of a record that is wrong or could not be read,
             or of its batch; names it.
     """
-    each = batch or 1
+    each, threads = batch or 1, threads or threads_of_decoding()
 
     def watched(_: Tensor) -> Any:
         # Called by every iterator, so that each has its own table.

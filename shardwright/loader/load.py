@@ -22,7 +22,7 @@ from shardwright.config.calls import check_call
 from shardwright.dataset.host_sharding import host_ranges, shards_of_host
 from shardwright.dataset.reader import ImageDataset
 from shardwright.loader.augment import apply_augmentations
-from shardwright.loader.error_context import ErrorContext, Record, no_autograph
+from shardwright.loader.error_context import ErrorContext, Record, no_autograph, with_error_context
 from shardwright.loader.exact import read_exact
 from shardwright.loader.fast import read_fast
 from shardwright.loader.load_options import LoaderOptions, ResolvedOptions
@@ -173,10 +173,12 @@ def _read_batches(dataset: ImageDataset, options: ResolvedOptions) -> Any:
     if options.cache is None:
         counted = None if options.repeat else count
         mixed = _mixed(records, options)
-        batches = errors.map(mixed, prepare, counted, batch=options.batch_size, drop_remainder=options.fixed)
+        batches = with_error_context(
+            mixed, prepare, errors.explain, count=counted, batch=options.batch_size, drop_remainder=options.fixed
+        )
     else:
         identity = _identity(dataset, options, count)
-        examples = errors.map(records, parse, count)
+        examples = with_error_context(records, parse, errors.explain, count=count)
         examples = cache_examples(examples, os.fspath(options.cache), count * options.example_bytes, identity)
         augmented = _mixed(examples, options).enumerate().map(no_autograph(augment), tf.data.AUTOTUNE)
         batches = augmented.batch(options.batch_size, drop_remainder=options.fixed)
