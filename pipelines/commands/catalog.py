@@ -5,7 +5,7 @@ The parsers, the completion scripts and the reference page are made of it, witho
 
 from __future__ import annotations
 
-from shardwright.config.label_formats import AUTO, EXPORTS, FORMATS
+from shardwright.label_formats import AUTO, EXPORTS, FORMATS
 from shardwright.pipelines.commands.catalog_of_models import CLOUD, MAINTENANCE, MODEL, TARGETS
 from shardwright.pipelines.commands.entry import (
     CONFIG,
@@ -165,13 +165,13 @@ DATA = {
         "render, infer or compare schemas",
         "A schema states which features examples have, and in which range.",
         "schema infer datasets/photos --out photos.schema.pbtxt",
-        "how-to/schema.md",
+        "how-to/ingest.md#write-a-schema",
     ),
     "schema render": Entry(
         "write the schema of a configuration next to it",
         "The file is yours to edit; it is not overwritten without --force.",
         "schema render photos.yaml",
-        "how-to/schema.md",
+        "how-to/ingest.md#write-a-schema",
         (
             CONFIG,
             flag("--force", "replace the file, also if you have edited it"),
@@ -183,7 +183,7 @@ DATA = {
         "infer a schema with domains as narrow as a dataset's values",
         "Reads all records.",
         "schema infer datasets/photos --out photos.schema.pbtxt",
-        "how-to/schema.md",
+        "how-to/ingest.md#write-a-schema",
         (
             INGESTED,
             arg("--out", "FILE", "file to write (default: print it)"),
@@ -197,7 +197,7 @@ DATA = {
         "compare two schemas",
         "Compares feature by feature. Exit code 1 if they differ.",
         "schema diff old.pbtxt new.pbtxt",
-        "how-to/schema.md",
+        "how-to/ingest.md#write-a-schema",
         (arg("one", "OLD", "a schema"), arg("other", "NEW", "another one"), json("print the differences as JSON")),
         "schema:diff",
     ),
@@ -304,7 +304,7 @@ CHANGE = {
         "make a dataset of a part of another one",
         "Takes the same part of the images of each split with the same classes. Records keep their bytes.",
         "subset datasets/photos --share 0.1 --out datasets/tenth",
-        "how-to/subset.md",
+        "how-to/change-a-dataset.md",
         (
             DATASET,
             arg("--share", "P", "part of the images, 0 to 1", type=float),
@@ -322,7 +322,7 @@ CHANGE = {
         "The datasets need the same task, classes and features, and no key twice. If two have the same bytes in "
         "different splits, the image of the dataset that you name first stays, and the other is left out.",
         "merge datasets/october datasets/november --out datasets/autumn",
-        "how-to/subset.md",
+        "how-to/change-a-dataset.md",
         (arg("datasets", "DIR", "datasets of the same classes and features", nargs="+"), *DERIVED),
         "derived:merge",
     ),
@@ -330,7 +330,7 @@ CHANGE = {
         "write the same records in other shards",
         "Records keep their bytes, splits and order.",
         "reshard datasets/photos --shard-size 50 --out datasets/small-shards",
-        "how-to/subset.md",
+        "how-to/change-a-dataset.md",
         (DATASET, *DERIVED),
         "derived:reshard",
     ),
@@ -338,7 +338,7 @@ CHANGE = {
         "give images new annotations",
         "Replaces the annotations of a dataset, without reading the image files again.",
         "relabel datasets/photos corrected.csv --out datasets/corrected",
-        "how-to/relabel.md#new-annotations",
+        "how-to/change-a-dataset.md#new-annotations",
         (
             DATASET,
             arg("labels", "FILE", "a table or COCO JSON, or its URL; as input.labels.path"),
@@ -364,7 +364,7 @@ CHANGE = {
         "make a dataset without some images",
         "Removes images, and lists every dataset, model and result that still contains them or their names.",
         "forget datasets/photos --keys keys.txt --out datasets/without",
-        "how-to/forget.md",
+        "how-to/change-a-dataset.md#delete-the-images-of-a-person",
         (
             DATASET,
             arg("--keys", "FILE", "the keys to forget, one per line", required=True),
@@ -377,7 +377,7 @@ CHANGE = {
         "read again what an ingest rejected",
         "Makes a dataset in which the rejected inputs are read again and all others are copied.",
         "retry-rejects photos.yaml datasets/photos --out datasets/retried",
-        "how-to/relabel.md#rejected-images",
+        "how-to/change-a-dataset.md#rejected-images",
         (
             arg("config", "CONFIG", "YAML file, fixed or unchanged"),
             arg("dataset", "DIR", "the dataset that the ingest made"),

@@ -74,7 +74,7 @@ MODEL = {
         "Converts the blessed model, lets the result answer in a clean process, and compares its answers for your "
         "images with those of the SavedModel. Exit code 1 if they differ.",
         "convert runs/photos/pushed photos --to litert --out phone",
-        "how-to/convert.md",
+        "how-to/predict.md#convert-a-model-to-onnx-or-litert-formerly-tflite",
         (
             MODEL_PLACE,
             arg("images", "IMAGES", "folder or glob of images, or a dataset: compares answers"),
@@ -132,7 +132,7 @@ MODEL = {
         "check on a CPU whether a training on TPUs would work",
         "Checks batch, hosts, memory, shapes and the loader against a slice. Exit code 1 if it would not work.",
         "preflight photos.yaml --tpu v5e-2x4",
-        "how-to/preflight.md",
+        "how-to/dry-run.md#preflight-check-a-training-before-you-rent-a-tpu",
         (
             CONFIG,
             arg("--tpu", "SLICE", "generation and topology, v5e-2x4", required=True),
@@ -260,7 +260,7 @@ MAINTENANCE = {
         "Removes what the last runs neither wrote nor read, never what a blessed model descends from. With --target it "
         "cleans the bucket of a compiled pipeline.",
         "clean runs/photos --keep 3 --dry-run",
-        "how-to/clean.md",
+        "deploy/local.md#free-disk-space-remove-old-runs",
         (
             arg("root", "DIR", "folder of `shardwright run`, or the configuration that names it"),
             arg("--keep", "N", "how many runs to keep, the last ones", type=int),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from shardwright.config.label_formats import AUTO, BY_NAME
 from shardwright.errors import ConfigError, UsageError
 from shardwright.formats.base import AnnotationFormat, Images
 from shardwright.formats.captions import CaptionCoco, CaptionCsv, CaptionJsonl
@@ -31,6 +30,7 @@ from shardwright.formats.tables import (
     shown_header,
 )
 from shardwright.images.header import has_image_ending
+from shardwright.label_formats import AUTO, BY_NAME
 
 # Names of images that must all be unknown, and all be known by a pattern.
 _NAMES_SEEN = 1000
