@@ -48,7 +48,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if options.record:
         record(options.subject, [vars(figure) for figure in figures])
     if options.json:
-        print(json.dumps([{**vars(one), "verdict": one.verdict} for one in figures], indent=1, ensure_ascii=False))
+        print(
+            json.dumps(
+                [{**vars(figure), "verdict": figure.verdict} for figure in figures], indent=1, ensure_ascii=False
+            )
+        )
     else:
         print(table([("what", "figure", "target", "", "on"), *(figure.row for figure in figures)]))
     return 1 if any(figure.verdict == "short" for figure in figures) else 0

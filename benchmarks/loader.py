@@ -6,7 +6,6 @@ It loads photographs of the size that models train on, with and without masks, a
 from __future__ import annotations
 
 import csv
-import io
 import os
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -28,6 +27,7 @@ from shardwright.dataset.manifest import SINGLE
 from shardwright.dataset.reader import ImageDataset
 from shardwright.errors import UsageError
 from shardwright.images import tf_ops
+from shardwright.images.encode_picture import encode_picture
 from shardwright.ingest import ingest
 from shardwright.loader.error_context import calls_at_once, threads_of_decoding
 from shardwright.loader.profile import (
@@ -137,9 +137,7 @@ def _tiny_records(numbers: range) -> Iterator[RecordResult]:
 
 def _tiny_picture(seed: int) -> bytes:
     cells = np.random.default_rng(seed).integers(0, 256, (4, 4, 3), dtype=np.uint8)
-    out = io.BytesIO()
-    Image.fromarray(cells).resize((_TINY, _TINY)).save(out, "JPEG")
-    return out.getvalue()
+    return encode_picture(Image.fromarray(cells).resize((_TINY, _TINY)), "jpeg")
 
 
 def loader_figures(
@@ -309,7 +307,7 @@ def _single_files(
     """Compares reading shards with reading files, both with a delay for every request and without."""
     slow = partial(single_files, paths, batch, delay=_DELAY)
     # Not in turns: a waiting loader reads ahead, and batches that are ready then would count as speed.
-    one = take_turns({"one": slow}, batch, 1, rounds=rounds, ready=1)["one"]
+    reader = take_turns({"one": slow}, batch, 1, rounds=rounds, ready=1)["one"]
     many = take_turns({"many": partial(slow, at_once=_AT_ONCE)}, batch, _AT_ONCE, rounds=rounds)["many"]
     # Shards are read in large requests; this counts all of their delay, as if none overlapped with work.
     ours = 1 / (1 / rates["ours"].images + _DELAY * image_bytes / _REQUEST)
@@ -317,12 +315,12 @@ def _single_files(
     return [
         Figure(
             f"shards / single files, {waiting}",
-            ours / one.images,
+            ours / reader.images,
             "x",
             AT_LEAST,
             10,
             f"{ours:,.0f} images/s (requests of {_REQUEST >> 20} MB, none overlapped, by arithmetic) and "
-            f"{one.images:,.0f}",
+            f"{reader.images:,.0f}",
         ),
         Figure(
             f"the same with {_AT_ONCE} reads of files in flight",

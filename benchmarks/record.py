@@ -124,7 +124,7 @@ def record(subject: str, rows: Iterable[Mapping[str, Any]], file: Path = FILE) -
     subjects[subject] = Subject(day, here, [row for row in all_rows if row not in parts])
     if parts:
         subjects["parts"] = Subject(day, here, parts)
-    text = json.dumps({name: one._asdict() for name, one in subjects.items()}, indent=1, ensure_ascii=False)
+    text = json.dumps({name: subject._asdict() for name, subject in subjects.items()}, indent=1, ensure_ascii=False)
     file.write_text(text + "\n", encoding="utf-8")
 
 

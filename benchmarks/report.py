@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import multiprocessing
 import shutil
 from collections.abc import Callable, Iterable, Iterator
@@ -13,6 +12,7 @@ from PIL import Image
 
 from benchmarks.figures import AT_MOST, Figure, seconds
 from shardwright.dataset.feature_presets import COMMON_FEATURES
+from shardwright.images.encode_picture import encode_picture
 from shardwright.ingest.ingested_features import PROBE_FEATURES
 from shardwright.masks import rle
 from shardwright.report.page import write_report
@@ -122,9 +122,7 @@ def _outcomes(numbers: range, pictures: list[bytes]) -> Iterator[RecordResult]:
 def _picture(number: int) -> bytes:
     random = np.random.default_rng(number)
     cells = Image.fromarray(random.integers(0, 256, (6, 9, 3), dtype=np.uint8))
-    file = io.BytesIO()
-    cells.resize((_WIDTH, _HEIGHT), Image.Resampling.BICUBIC).save(file, "jpeg", quality=85)
-    return file.getvalue()
+    return encode_picture(cells.resize((_WIDTH, _HEIGHT), Image.Resampling.BICUBIC), "jpeg", quality=85)
 
 
 def _report(dataset: Path, out: Path) -> tuple[float, int]:

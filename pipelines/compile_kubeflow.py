@@ -221,7 +221,7 @@ def largest_argument(spec: dict[str, Any]) -> tuple[int, str]:
     """
     parts = {"the graph": spec["root"]}
     parts |= {f"the component {name}": component for name, component in spec["components"].items()}
-    parts |= {f"the container of {name}": one for name, one in spec["deploymentSpec"]["executors"].items()}
+    parts |= {f"the container of {name}": executor for name, executor in spec["deploymentSpec"]["executors"].items()}
     return max((len(json.dumps(part, ensure_ascii=False).encode()), name) for name, part in parts.items())
 
 

@@ -125,7 +125,7 @@ def resolve_inputs(config: Config, config_file: Path, *, hashed: bool = True) ->
 
 def _baseline_notes(asked: Config, config: Config) -> Iterator[str]:
     drift = config.gate.drift
-    found = {
+    files = {
         "reuse_from": config.reuse_from,
         "split.keep_from": config.split.keep_from,
         "gate.drift.reference": None if drift is None else drift.reference,
@@ -136,7 +136,7 @@ def _baseline_notes(asked: Config, config: Config) -> Iterator[str]:
     if blessing is not None:
         none = "none: the same input as the blessed model's, which makes the same dataset again"
     for path in uses_baseline(asked):
-        yield f"{path}: {found[path] or none}"
+        yield f"{path}: {files[path] or none}"
     if asked.trainer.warm_start == BLESSED:
         begun = "no model yet, since none was ever blessed"
         if blessing is not None:

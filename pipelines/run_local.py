@@ -181,8 +181,8 @@ def _check_disk_space(config: Config, resolved: ResolvedInputs, run_root: str) -
     only_warn = config.run.space == WARN
     needed = estimate_space(resolved.images, resolved.bytes, config.images, config.transform)
     family = Family(find_artifacts(f"{run_root}/{ARTIFACTS}"))
-    there = [one.digest for one in family.artifacts.values() if one.data == resolved.fingerprint]
-    again = any(one.parents.get("input") in there for one in family.artifacts.values())
+    there = [artifact.digest for artifact in family.artifacts.values() if artifact.data == resolved.fingerprint]
+    again = any(artifact.parents.get("input") in there for artifact in family.artifacts.values())
     dataset, transformed = 0 if there else needed.dataset, 0 if again else needed.transformed
     staging = config.resolve(config.run.staging) if config.run.staging else run_root
     if not is_remote(staging) and not same_disk(run_root, staging):

@@ -50,16 +50,16 @@ def write_datumaro(row: str, scene: Scene, out: Path) -> None:
     numbers = itertools.count(1)
     for image in scene["images"]:
         drawn: list[Any] = []
-        for one in objects(image, *kinds):
+        for region in objects(image, *kinds):
             number = next(numbers)
-            label, group = labels.index(one["class"]), {"group": number, "id": number}
-            if "polygon" in one:
-                drawn.append(dm.Polygon(one["polygon"], label=label, **group))
-            elif "box" in one:
-                left, top, right, bottom = one["box"]
+            label, group = labels.index(region["class"]), {"group": number, "id": number}
+            if "polygon" in region:
+                drawn.append(dm.Polygon(region["polygon"], label=label, **group))
+            elif "box" in region:
+                left, top, right, bottom = region["box"]
                 drawn.append(dm.Bbox(left, top, right - left, bottom - top, label=label, **group))
             else:
-                drawn.append(dm.Mask(pixels(one, image).astype(bool), label=label, **group))
+                drawn.append(dm.Mask(pixels(region, image).astype(bool), label=label, **group))
         if "tag" in kinds:
             drawn.append(dm.Label(labels.index(image["tag"])))
         media = dm.Image.from_file(path=image["path"])
@@ -76,46 +76,46 @@ def read_datumaro(row: str, scene: Scene, out: Path) -> Truth:
     form, *kinds = _DATUMARO[row]
     if form == "coco_instances":
         read = [read_coco_file(scene, file, "masks", "boxes") for file in out.glob("annotations/*.json")]
-        return {name: max((one[name] for one in read), key=lambda part: len(part["boxes"])) for name in read[0]}
+        return {name: max((truth[name] for truth in read), key=lambda part: len(part["boxes"])) for name in read[0]}
     if "mask" in kinds and form == "open_images":
         return _read_png_masks(scene, out)
     # Among outlines, boxes are drawn as masks.
     parts = {"polygon": "masks", "mask": "masks", "box": "boxes", "tag": "classes"}
-    found = Collected(scene, *dict.fromkeys(parts[kind] for kind in kinds))
+    collected = Collected(scene, *dict.fromkeys(parts[kind] for kind in kinds))
     by_stem = {Path(image["name"]).stem: image["name"] for image in scene["images"]}
     dataset = dm.Dataset.import_from(str(out), {"yolo_ultralytics": "yolo"}.get(form, form))
     names = [label.name for label in dataset.categories()[dm.AnnotationType.label]]
     for item in dataset:
         # The reader of class folders puts the class before the name.
         name = by_stem[Path(item.id).name.rpartition(":")[2]]
-        for one in item.annotations:
-            label = names[one.label] if one.label is not None else ""
+        for annotation in item.annotations:
+            label = names[annotation.label] if annotation.label is not None else ""
             if label == "background":
                 continue
-            if one.type == dm.AnnotationType.polygon:
+            if annotation.type == dm.AnnotationType.polygon:
                 # Its points are float32.
-                found.polygon(name, label, [round(float(number), 4) for number in one.points])
-            elif one.type == dm.AnnotationType.mask:
-                found.mask(name, label, one.image)
-            elif one.type == dm.AnnotationType.bbox:
-                edges = one.x, one.y, one.x + one.w, one.y + one.h
-                found.box(name, label, *edges)
+                collected.polygon(name, label, [round(float(number), 4) for number in annotation.points])
+            elif annotation.type == dm.AnnotationType.mask:
+                collected.mask(name, label, annotation.image)
+            elif annotation.type == dm.AnnotationType.bbox:
+                edges = annotation.x, annotation.y, annotation.x + annotation.w, annotation.y + annotation.h
+                collected.box(name, label, *edges)
                 left, top, right, bottom = (round(float(edge), 4) for edge in edges)
-                found.polygon(name, label, [left, top, right, top, right, bottom, left, bottom])
-            elif one.type == dm.AnnotationType.label:
-                found.tag(name, label)
-    return found.truth()
+                collected.polygon(name, label, [left, top, right, top, right, bottom, left, bottom])
+            elif annotation.type == dm.AnnotationType.label:
+                collected.tag(name, label)
+    return collected.truth()
 
 
 def _read_png_masks(scene: Scene, out: Path) -> Truth:
     """Reads the PNG files of Open Images, for which datumaro's reader wants the sizes of the images."""
     from PIL import Image
 
-    found = Collected(scene, "masks")
+    collected = Collected(scene, "masks")
     for file in (out / "masks").rglob("*.png"):
         stem, label, _ = file.stem.rsplit("_", 2)
-        found.mask(f"{stem}.jpg", label, np.asarray(Image.open(file)) > 0)
-    return found.truth()
+        collected.mask(f"{stem}.jpg", label, np.asarray(Image.open(file)) > 0)
+    return collected.truth()
 
 
 # --- globox: boxes
@@ -147,7 +147,10 @@ def write_globox(row: str, scene: Scene, out: Path) -> None:
         Annotation(
             image_id=image["name"],
             image_size=(image["width"], image["height"]),
-            boxes=[BoundingBox.create(label=one["class"], coords=tuple(one["box"])) for one in objects(image, "box")],
+            boxes=[
+                BoundingBox.create(label=region["class"], coords=tuple(region["box"]))
+                for region in objects(image, "box")
+            ],
         )
         for image in scene["images"]
     )
@@ -176,12 +179,12 @@ def read_globox(row: str, scene: Scene, out: Path) -> Truth:
     read = getattr(AnnotationSet, f"from_{form}")(out / source, **images)
     if form == "yolo_darknet":
         aside.rename(out / "classes.txt")
-    found = Collected(scene, "boxes")
+    collected = Collected(scene, "boxes")
     for annotation in read:
         for box in annotation.boxes:
             label = scene["classes"][int(box.label)] if form.startswith("yolo") else str(box.label)
-            found.box(Path(annotation.image_id).name, label, box.xmin, box.ymin, box.xmax, box.ymax)
-    return found.truth()
+            collected.box(Path(annotation.image_id).name, label, box.xmin, box.ymin, box.xmax, box.ymax)
+    return collected.truth()
 
 
 # --- supervision
@@ -208,15 +211,15 @@ def write_supervision(row: str, scene: Scene, out: Path) -> None:
         paths.append(path)
         boxes, masks, labels = [], [], []
         masked = form != "pascal_voc"
-        for one in objects(image, "mask" if masked else "box"):
-            labels.append(scene["classes"].index(one["class"]))
+        for region in objects(image, "mask" if masked else "box"):
+            labels.append(scene["classes"].index(region["class"]))
             if masked:
-                drawn = pixels(one, image).astype(bool)
+                drawn = pixels(region, image).astype(bool)
                 rows, columns = np.flatnonzero(drawn.any(1)), np.flatnonzero(drawn.any(0))
                 masks.append(drawn)
                 boxes.append([columns[0], rows[0], columns[-1] + 1, rows[-1] + 1])
             else:
-                boxes.append(one["box"])
+                boxes.append(region["box"])
         whole = {"mask": np.array(masks)} if masked else {}
         detections[path] = sv.Detections(np.array(boxes, float), class_id=np.array(labels), **whole)
     dataset = sv.DetectionDataset(classes=scene["classes"], images=paths, annotations=detections)
@@ -230,11 +233,11 @@ def read_supervision(row: str, scene: Scene, out: Path) -> Truth:
 
     form, *places = _SUPERVISION[row]
     read = getattr(sv.DetectionDataset, f"from_{form}")(*(str(out / place) for place in ("images", *places)))
-    found = Collected(scene, "boxes")
+    collected = Collected(scene, "boxes")
     for path, _, detections in read:
         for edges, label in zip(detections.xyxy, detections.class_id, strict=True):
-            found.box(Path(path).name, read.classes[label], *edges)
-    return found.truth()
+            collected.box(Path(path).name, read.classes[label], *edges)
+    return collected.truth()
 
 
 # --- pylabel
@@ -259,14 +262,14 @@ def write_pylabel(row: str, scene: Scene, out: Path) -> None:
 @reads("pylabel: YOLO segments")
 def read_yolo_segments(scene: Scene, out: Path) -> Truth:
     """Reads lines of YOLO as Ultralytics documents them: class x y x y ..., in fractions; pycocotools draws them."""
-    found = Collected(scene, "masks")
+    collected = Collected(scene, "masks")
     for image in scene["images"]:
         for line in (out / "labels" / f"{Path(image['name']).stem}.txt").read_text(encoding="utf-8").splitlines():
             number, *points = line.split()
             sides = [image["width"], image["height"]] * (len(points) // 2)
-            drawn = [float(one) * side for one, side in zip(points, sides, strict=True)]
-            found.polygon(image["name"], scene["classes"][int(number)], drawn)
-    return found.truth()
+            drawn = [float(coordinate) * side for coordinate, side in zip(points, sides, strict=True)]
+            collected.polygon(image["name"], scene["classes"][int(number)], drawn)
+    return collected.truth()
 
 
 @reads("pylabel: Pascal VOC")
@@ -274,10 +277,10 @@ def read_voc_boxes(scene: Scene, out: Path) -> Truth:
     """Reads XML files with the standard library."""
     from xml.etree import ElementTree
 
-    found = Collected(scene, "boxes")
+    collected = Collected(scene, "boxes")
     for file in (out / "Annotations").glob("*.xml"):
         root = ElementTree.parse(file).getroot()  # noqa: S314 - a file that this script has just written
-        for one in root.iter("object"):
-            edges = [float(one.findtext(f"bndbox/{edge}", "")) for edge in ("xmin", "ymin", "xmax", "ymax")]
-            found.box(root.findtext("filename", ""), one.findtext("name", ""), *edges)
-    return found.truth()
+        for element in root.iter("object"):
+            edges = [float(element.findtext(f"bndbox/{edge}", "")) for edge in ("xmin", "ymin", "xmax", "ymax")]
+            collected.box(root.findtext("filename", ""), element.findtext("name", ""), *edges)
+    return collected.truth()

@@ -67,7 +67,7 @@ def _of_dataset(options: Namespace, authored: dict[str, str]) -> str:
 def _of_model(options: Namespace) -> str:
     start, family = family_of(options.path, options.search)
     described = describe(start, family)
-    places = [one["place"] for one in described["evaluations"]]
+    places = [evaluation["place"] for evaluation in described["evaluations"]]
     return model_card(described, _figures(places), _classes(start.place), _title(options))
 
 

@@ -38,7 +38,7 @@ def run(options: Namespace) -> int:
     return finish(
         options,
         {**dataclasses.asdict(done), "bytes": done.bytes},
-        *(f"  {one.bytes / 1e6:>10,.1f} MB  {plain(one.place)}" for one in done.old),
+        *(f"  {removable.bytes / 1e6:>10,.1f} MB  {plain(removable.place)}" for removable in done.old),
         f"{root}: {done.kept} of {done.runs} runs kept; {len(done.old)} places, {done.bytes / 1e6:,.1f} MB {what}; "
         f"{len(done.protected)} older ones stay, since a blessed model descends from them",
         *further,

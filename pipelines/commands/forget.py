@@ -104,11 +104,11 @@ def _delete_copies(
     others = datasets_containing(family, keys, contents)
     same = copies.same_bytes | set(copies_in(dataset, keys, contents) if contents else ())
     names = _stored_names(dataset, keys, contents)
-    named = [*(one.place for one in others.names), *files_naming(dataset, names, options.search)]
+    named = [*(name.place for name in others.names), *files_naming(dataset, names, options.search)]
     remains: dict[str, Any] = {
-        "held_by": [one.place for one in others.records],
+        "held_by": [record.place for record in others.records],
         "named_in": named,
-        "models": [one.place for one in trained_on(family, others.records)],
+        "models": [record.place for record in trained_on(family, others.records)],
         "shown_in": shown_in(family, others.records),
         "probe_rows": rows,
         "staged": staged,
@@ -120,9 +120,9 @@ def _delete_copies(
     lines = [f"  {rows} rows of image measurements and {len(staged)} staged folders were deleted"]
     out = options.out if is_remote(options.out) else os.path.abspath(options.out)
     for name, text in _REMAINS.items():
-        for one in remains[name]:
-            shown = _IN_OUTPUT if name == "held_by" and one == out else text
-            lines.append(plain(f"  {shown.format(one)}", 1000))
+        for place in remains[name]:
+            shown = _IN_OUTPUT if name == "held_by" and place == out else text
+            lines.append(plain(f"  {shown.format(place)}", 1000))
     return remains, lines
 
 

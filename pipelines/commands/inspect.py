@@ -74,10 +74,12 @@ def file_text(view: FileView) -> str:
     lines = [f"{escape(view.path)}: {counted(view.records, 'record')}, {view.bytes / 1e6:,.2f} MB{packed}"]
     if view.features:
         rows = [("feature", "type", "records", "values", "bytes at most", "first")]
-        for _, one in sorted(view.features.items()):
-            values = _format_range(one.least, one.most)
-            largest = str(one.largest or "")
-            rows.append((one.name, "|".join(one.kinds), str(one.records), values, largest, _cut(one.shown)))
+        for _, feature in sorted(view.features.items()):
+            values = _format_range(feature.least, feature.most)
+            largest = str(feature.largest or "")
+            rows.append(
+                (feature.name, "|".join(feature.kinds), str(feature.records), values, largest, _cut(feature.shown))
+            )
         lines += ["", table(rows)]
     if view.looked_into < view.records:
         lines.append(f"(features of the first {counted(view.looked_into, 'record')})")
@@ -90,7 +92,10 @@ def file_text(view: FileView) -> str:
 def finish_record(options: Namespace, value: Any, view: RecordView, payload: bytes) -> int:
     """Prints a record as JSON, or as text with its picture where the terminal can show one."""
     rows = [("feature", "type", "values", "bytes", "begins with")]
-    rows += [(one.name, one.kind, str(one.values), str(one.bytes or ""), _cut(one.shown)) for one in view.features]
+    rows += [
+        (feature.name, feature.kind, str(feature.values), str(feature.bytes or ""), _cut(feature.shown))
+        for feature in view.features
+    ]
     finish(options, value, f"{escape(view.where)}: {view.bytes:,} bytes\n\n{table(rows)}")
     image = find_feature(payload, view.image) if view.image else None
     if image and sys.stdout.isatty() and not options.json:

@@ -38,7 +38,7 @@ def describe(start: Artifact, family: Family) -> dict[str, Any]:
         place, `null` where it was not found); `evaluations` of it; `missing` and `problems`, one sentence each.
     """
     rows, missing, problems = [], [], []
-    for artifact in (read_artifact(one.place) for one in family.ancestors(start)):
+    for artifact in (read_artifact(ancestor.place) for ancestor in family.ancestors(start)):
         parents: dict[str, dict[str, str | None]] = {}
         for role, value in sorted(artifact.parents.items()):
             parent = family.find(role, value) if role in artifact.links else None
@@ -51,12 +51,14 @@ def describe(start: Artifact, family: Family) -> dict[str, Any]:
         # The missing parent may be a damaged artifact.
         seen = {row["place"] for row in rows}
         problems += [
-            f"{one.place}: {problem}"
-            for one in family.artifacts.values()
-            if one.place not in seen
-            for problem in one.problems
+            f"{artifact.place}: {problem}"
+            for artifact in family.artifacts.values()
+            if artifact.place not in seen
+            for problem in artifact.problems
         ]
-    evaluations = [{"place": one.place, "parents": dict(one.parents)} for one in family.evaluations(start)]
+    evaluations = [
+        {"place": evaluation.place, "parents": dict(evaluation.parents)} for evaluation in family.evaluations(start)
+    ]
     return {
         "artifact": start.place,
         "artifacts": rows,
@@ -106,10 +108,10 @@ def _facts(artifact: Artifact) -> Iterator[tuple[str, str]]:
 
 
 def _further(described: Mapping[str, Any]) -> Iterator[str]:
-    for one in described["evaluations"]:
-        baseline = one["parents"].get("baseline")
+    for evaluation in described["evaluations"]:
+        baseline = evaluation["parents"].get("baseline")
         compared = f", compared with {baseline[:_DIGITS]}" if baseline else ", compared with none"
-        yield plain(f"evaluated: {one['place']}{compared}", _LINE)
+        yield plain(f"evaluated: {evaluation['place']}{compared}", _LINE)
     if described.get("steps"):
         yield "steps of the runs that made it, from the metadata store:"
     for step in described.get("steps", ()):

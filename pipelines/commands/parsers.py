@@ -56,7 +56,7 @@ class Parser(argparse.ArgumentParser):
                 self.add_argument(*option.names, **option.settings)
                 continue
             instead = self.add_mutually_exclusive_group()
-            self.actions += [instead.add_argument(*one.names, **one.settings) for one in option]
+            self.actions += [instead.add_argument(*alternative.names, **alternative.settings) for alternative in option]
         self.set_defaults(parser=self)
 
     def error(self, message: str) -> NoReturn:
@@ -82,7 +82,7 @@ class Parser(argparse.ArgumentParser):
 
     def unknown_options(self, arguments: Sequence[str]) -> NoReturn:
         """Ends the program because of arguments that no option takes; suggests what may be meant."""
-        first = next((one for one in arguments if one.startswith("-")), arguments[0])
+        first = next((argument for argument in arguments if argument.startswith("-")), arguments[0])
         suggestion = _suggest(first.partition("=")[0], self.options) if first.startswith("-") else ""
         self.error(f"unknown argument {first!r}.{suggestion}")
 

@@ -53,7 +53,10 @@ def run(options: Namespace) -> int:
 
 def _lines(report: PreflightReport, facts: Facts) -> Iterator[str]:
     rows = [("", "rule", "where", "what")]
-    rows += [(one.severity, one.rule, one.where, f"{one.problem}. {one.fix}") for one in report.findings]
+    rows += [
+        (finding.severity, finding.rule, finding.where, f"{finding.problem}. {finding.fix}")
+        for finding in report.findings
+    ]
     if report.findings:
         yield table(rows)
     for why in dict.fromkeys(report.unchecked.values()):

@@ -32,19 +32,19 @@ def run(options: Namespace) -> int:
         print_note(note)
     rows = [
         {
-            "key": one.before.key,
-            "was": one.before.code,
-            "status": one.status,
-            "code": one.after.code if one.after else "",
-            "reason": one.after.reason if one.after else "",
+            "key": retry.before.key,
+            "was": retry.before.code,
+            "status": retry.status,
+            "code": retry.after.code if retry.after else "",
+            "reason": retry.after.reason if retry.after else "",
         }
-        for one in retried
+        for retry in retried
     ]
-    still = [one.after for one in retried if one.after is not None and one.status == REJECTED]
+    still = [retry.after for retry in retried if retry.after is not None and retry.status == REJECTED]
     lines = [f"  still rejected: {escape(row.key)}: {row.code}: {escape(row.reason)}" for row in still[:_SHOWN]]
     if len(still) > _SHOWN:
         lines.append(f"  and {len(still) - _SHOWN} more; the ledger names them")
-    counts = Counter(one.status for one in retried)
+    counts = Counter(retry.status for retry in retried)
     others = ", ".join(f"{status} {count}" for status, count in sorted(counts.items()) if status != WRITTEN)
     written = f"{counts[WRITTEN]} of {len(retried)} rejected inputs are written now{f' ({others})' if others else ''}"
     return finish(

@@ -103,10 +103,10 @@ def _change_schedules(config: Config, action: str, options: Namespace) -> int:
 
     schedules = list_schedules(config) if action == "list" else change_schedules(config, action)
     lines = []
-    for one in schedules:
-        following = f", next run {one.next_run}" if one.next_run and one.state == "active" else ""
+    for schedule in schedules:
+        following = f", next run {schedule.next_run}" if schedule.next_run and schedule.state == "active" else ""
         done = _CHANGES[action]
-        lines.append(f"{done or one.state}  {one.cron}  {one.link}{'' if done else following}")
+        lines.append(f"{done or schedule.state}  {schedule.cron}  {schedule.link}{'' if done else following}")
     if not schedules and not options.json:
         print(f"schedule {config.name!r}: does not exist", file=sys.stderr)
     return finish(options, schedules, *lines)

@@ -250,7 +250,7 @@ def write_run_report(dataset: str, verdict: str, evaluation: str, training: str,
     seen = collect_page(opened)
     troubles = read_verdict(Path(verdict))
     chapters = [
-        anomaly_chapter(troubles, opened, Sheets(seen.found, CHAPTER_BUDGET)),
+        anomaly_chapter(troubles, opened, Sheets(seen.collected, CHAPTER_BUDGET)),
         _drift_chapter([trouble for trouble in troubles if trouble.kind in (DRIFT, SKEW)]),
         model_chapter_of(evaluation, training),
     ]

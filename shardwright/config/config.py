@@ -187,7 +187,7 @@ class Config(Section):
 
         The sections on where it runs are left out. Paths are relative to `base`; of others the last name is left.
         """
-        shown = (one.name for one in fields(self) if one.metadata.get("published", True))
+        shown = (section.name for section in fields(self) if section.metadata.get("published", True))
         return {name: published(plain_value(getattr(self, name)), os.path.abspath(self.base)) for name in shown}
 
 

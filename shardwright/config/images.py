@@ -102,8 +102,8 @@ class ImagesConfig(Section):
     @property
     def may_encode(self) -> bool:
         """True if an image may be stored with other pixels or as another file than in the input."""
-        given = (self.orientation, self.resize, self.encoding, self.unsupported_formats)
-        return given != (KEEP, KEEP, KEEP, "reject")
+        chosen = (self.orientation, self.resize, self.encoding, self.unsupported_formats)
+        return chosen != (KEEP, KEEP, KEEP, "reject")
 
     @property
     def stored_bytes(self) -> int | None:
@@ -191,8 +191,8 @@ class DuplicatesConfig(Section):
         kinds = [("exact", self.exact), ("pixels", self.pixels)]
         if self.near is not None:
             kinds.append(("near.action", self.near.action))
-        given = [(name, action) for name, action in kinds if action is not None]
-        for (narrow, kept), (wide, action) in pairwise(given):
+        chosen = [(name, action) for name, action in kinds if action is not None]
+        for (narrow, kept), (wide, action) in pairwise(chosen):
             if kept == KEEP and action != KEEP:
                 raise self.error(
                     wide,

@@ -195,8 +195,8 @@ class KubeflowConfig(Section):
         if not folder.startswith("/"):
             return None
         below = f"{mount_point(folder)}/"
-        found = (volume for volume in self.volumes if below.startswith(f"{mount_point(volume.path)}/"))
-        return max(found, key=lambda volume: len(mount_point(volume.path)), default=None)
+        around = (volume for volume in self.volumes if below.startswith(f"{mount_point(volume.path)}/"))
+        return max(around, key=lambda volume: len(mount_point(volume.path)), default=None)
 
     def _check_mounts(self) -> None:
         """Refuses two volumes at one path of a pod."""

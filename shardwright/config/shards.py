@@ -44,8 +44,8 @@ def check_pattern(pattern: str) -> None:
     if "index" not in [name for name, _ in fields]:
         raise PatternError("without {index} every shard has the same name")
     for text in literals:
-        if found := _NOT_IN_NAMES.search(text):
-            raise PatternError(f"{found[0]!r} cannot be in a file's name")
+        if character := _NOT_IN_NAMES.search(text):
+            raise PatternError(f"{character[0]!r} cannot be in a file's name")
     # Else {count}{index} would be 123 for 1 and 23 as well as for 12 and 3. Split and number of shards do not vary
     # within a folder; a letter and a digit replace them here.
     constant = _FIELD.sub(lambda field: {"split": "a", "of": "0"}.get(field[1], field[0]), pattern)
@@ -88,13 +88,13 @@ class ShardsConfig(Section):
         """Refuses two numbers of shards, hosts beside one, and names that would not tell the shards apart."""
         super().check(path)
         sizes = {"target_size": self.target_size, "count": self.count, "records": self.records}
-        given = {name: value for name, value in sizes.items() if value is not None}
-        if len(given) > 1:
-            raise self.error("", f"{' and '.join(given)} exclude each other", "Give one of them.")
-        if not given:
+        stated = {name: value for name, value in sizes.items() if value is not None}
+        if len(stated) > 1:
+            raise self.error("", f"{' and '.join(stated)} exclude each other", "Give one of them.")
+        if not stated:
             object.__setattr__(self, "target_size", 150_000_000)
         if self.hosts is not None and self.target_size is None:
-            problem = f"has no effect, since shards.{' '.join(given)} sets the number of shards"
+            problem = f"has no effect, since shards.{' '.join(stated)} sets the number of shards"
             raise self.error("hosts", problem)
         try:
             check_pattern(self.filename_template)

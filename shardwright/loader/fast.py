@@ -114,11 +114,11 @@ def _interleaved(
         file = tf.ensure_shape(tf.numpy_function(errors.watched(opened), [shard], tf.string), [])
         # The error of TensorFlow's reader does not name the file. It ends the shard early instead (and is logged). The
         # parser detects the empty records in the place of the missing ones, and names them.
-        found = tf.data.TFRecordDataset(file, buffer_size=READ_BUFFER).ignore_errors(log_warning=True)
+        records = tf.data.TFRecordDataset(file, buffer_size=READ_BUFFER).ignore_errors(log_warning=True)
         missing = tf.data.Dataset.from_tensors(b"").repeat()
         # Not by `enumerate`, whose numbers Grappler rewrites for every shard, nor in batches, which copy each record.
         positions = tf.data.Dataset.range(position, position + count)
-        return tf.data.Dataset.zip({"position": positions, "record": found.concatenate(missing)})
+        return tf.data.Dataset.zip({"position": positions, "record": records.concatenate(missing)})
 
     if shuffle_seed is not None and ranges:
         files = files.shuffle(len(ranges), seed=shuffle_seed)

@@ -109,14 +109,14 @@ def loader_memory(
     """
     height, width = size
     # While a batch is normalized to float32, its uint8 form is still in memory.
-    one = batch * height * width * (3 * _FLOAT + 3 + channels)
+    a_batch = batch * height * width * (3 * _FLOAT + 3 + channels)
     batches = 2 * finished_at_once(processors) + _FILLED
     waiting = max(_UNDER_WAY, _UNDER_WAY_A_PROCESSOR * processors) + _READ_AHEAD * batch
     return LoaderMemory(
         libraries=_LIBRARIES,
         readers=min(shards, SHARDS_AT_ONCE) * READ_BUFFER,
         shuffle=int((shuffle_buffer + waiting) * record),
-        batches=batches * one + _IMAGES_A_THREAD * max(1, processors) * height * width * (3 + channels),
+        batches=batches * a_batch + _IMAGES_A_THREAD * max(1, processors) * height * width * (3 + channels),
         kept=kept,
     )
 
