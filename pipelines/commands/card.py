@@ -11,8 +11,7 @@ from shardwright.dataset.manifest import MANIFEST_FILE
 from shardwright.dataset.reader import ImageDataset
 from shardwright.errors import ShardwrightError, UsageError
 from shardwright.evaluation.figures import Figures
-from shardwright.lineage.ancestry import family_of
-from shardwright.lineage.places import contains
+from shardwright.lineage.ancestry import contains, family_of
 from shardwright.pipelines.cards import croissant, data_card, model_card
 from shardwright.pipelines.commands.files import new_page
 from shardwright.pipelines.commands.lineage import describe

@@ -12,7 +12,7 @@ from shardwright.drift.chapter import file_tiles, record_tiles
 from shardwright.drift.compare import LEAST, Comparison
 from shardwright.drift.monitor import DriftCheck, check_paths, check_splits, drift_page
 from shardwright.errors import UsageError
-from shardwright.lineage.places import contains
+from shardwright.lineage.ancestry import contains
 from shardwright.pipelines.commands.files import new_page
 from shardwright.pipelines.commands.results import finish, table
 from shardwright.report.contact_sheets import sheets_of

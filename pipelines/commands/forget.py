@@ -25,8 +25,7 @@ from shardwright.edit.delete import (
 )
 from shardwright.edit.derive import Derived
 from shardwright.errors import UsageError
-from shardwright.lineage.ancestry import Family
-from shardwright.lineage.places import known_places, run_root_of
+from shardwright.lineage.ancestry import Family, known_places, run_root_of
 from shardwright.pipelines.commands.derived import check_keys, read_keys, write_derived
 from shardwright.pipelines.runs.run_folder import STAGING, locked_run
 from shardwright.staging.staged import clear

@@ -8,8 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from shardwright.display.html import plain
-from shardwright.lineage.ancestry import Artifact, Family, family_of, read_artifact
-from shardwright.lineage.places import run_root_of
+from shardwright.lineage.ancestry import Artifact, Family, family_of, read_artifact, run_root_of
 from shardwright.pipelines.commands.results import finish
 
 _DIGITS = 12

@@ -17,9 +17,10 @@ from shardwright.config.yaml_text import dump_yaml
 from shardwright.dataset.ledger import UNLISTED
 from shardwright.drift.monitor import open_reference
 from shardwright.errors import ShardwrightError
-from shardwright.ingest import IngestRecipe, SurveyedInput, locate, survey_input, try_images
+from shardwright.ingest import IngestRecipe, SurveyedInput, locate, survey_input
 from shardwright.ingest.baseline import run_root, without_baseline
 from shardwright.ingest.select_spans import becomes_input
+from shardwright.ingest.trial import try_images
 from shardwright.pipelines.commands.results import finish
 from shardwright.running.progress import counted, print_note
 from shardwright.staging.commit import allowed_rejects

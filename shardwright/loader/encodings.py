@@ -19,7 +19,7 @@ import numpy as np
 import tensorflow as tf
 from PIL import Image
 
-from shardwright.dataset.image_encoding import encode_image
+from shardwright.dataset.stored_image import encode_image
 from shardwright.images import tf_ops
 from shardwright.images.encode_picture import encode_picture
 from shardwright.loader.error_context import threads_of_decoding
