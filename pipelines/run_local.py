@@ -114,7 +114,6 @@ def _run(config: Config, resolved: ResolvedInputs, run_root: Path, shown_log: st
     with gc_paused(), later_imports():
         from tfx import v1 as tfx
 
-        from shardwright.components.image_transform.transform_recipe import transform_recipe
         from shardwright.components.runtime.beam import beam_args, check_staging
         from shardwright.pipelines.graph import GraphInputs, build_nodes
         from shardwright.pipelines.runs.runner import NodeReport, run_pipeline
@@ -126,7 +125,6 @@ def _run(config: Config, resolved: ResolvedInputs, run_root: Path, shown_log: st
     inputs = GraphInputs(
         input_fingerprint=resolved.fingerprint,
         ingest_recipe=resolved.recipe,
-        transform_recipe=transform_recipe(config),
         schema_file=_write_schema(resolved.schema_text),
         schema_text=resolved.schema_text,
         push_directory=PUSHED,

@@ -25,12 +25,15 @@ MOST_LINES = 600
 MOST_PARAMETERS = 8
 _KEYWORDS = "keywords of a public component, each an option of the configuration and documented there"
 WIDE = {
-    "ImageEvaluator.__init__": _KEYWORDS,
     "ImageExampleGen.__init__": _KEYWORDS,
     "ImageTrainer.__init__": _KEYWORDS,
-    "ImageTransform.__init__": _KEYWORDS,
+    "InputResolver.__init__": _KEYWORDS,
+    "train": "sections of the configuration, each under its name, as the components take them",
 }
-LONG = {"load": "its documentation has a line for each of its keywords"}
+LONG = {
+    "train": "its documented keywords; the body is the order of the steps",
+    "load": "its documentation has a line for each of its keywords",
+}
 MOST_FUNCTION_LINES = 60
 
 

@@ -174,7 +174,7 @@ def test_statistics_gen_reads_the_artifact(tmp_path, prepared):
 
 def test_the_cache_key_holds_no_path(tmp_path, prepared):
     _, properties = prepared
-    component = ImageExampleGen(source=IngestSource(properties["input_fingerprint"], properties["recipe"]))
+    component = ImageExampleGen.of_source(IngestSource(properties["input_fingerprint"], properties["recipe"]))
     assert component.exec_properties == properties
     assert str(tmp_path) not in json.dumps(component.exec_properties)
     assert component.outputs["examples"].type is standard_artifacts.Examples
