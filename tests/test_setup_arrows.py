@@ -29,11 +29,10 @@ WIDE = {
     "ImageTrainer.__init__": _KEYWORDS,
     "InputResolver.__init__": _KEYWORDS,
     "train": "sections of the configuration, each under its name, as the components take them",
-    "load": "keywords of the public loader, whose documentation has a line for each; LoaderOptions has them",
 }
 LONG = {
     "train": "its documented keywords; the body is the order of the steps",
-    "load": "its documented keywords; the body passes them to LoaderOptions and reads",
+    "load": "its documentation has a line for each of its keywords",
 }
 MOST_FUNCTION_LINES = 60
 
