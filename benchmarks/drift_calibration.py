@@ -23,6 +23,7 @@ from shardwright.config.evaluation import ALPHA
 from shardwright.drift.compare import compare
 from shardwright.drift.measures import measure_image
 from shardwright.drift.sampling import Sample
+from shardwright.images.encode_picture import encode_picture
 from shardwright.images.read_header import read_header
 from shardwright.running.progress import progress
 from shardwright.sample import write_sample
@@ -53,9 +54,7 @@ class Line(NamedTuple):
 
 
 def _encoded(picture: Image.Image, quality: int = _BEFORE) -> bytes:
-    file = io.BytesIO()
-    picture.save(file, "jpeg", quality=quality)
-    return file.getvalue()
+    return encode_picture(picture, "jpeg", quality=quality)
 
 
 def _brighter(picture: Image.Image) -> bytes:
@@ -133,9 +132,9 @@ def table(
                 current = _current(name, rows, images, random)
                 if served:
                     current.labels = []
-                found = compare(reference, current, alpha=alpha, seed=number).drifted
-                alarms += bool(found)
-                for finding in found:
+                drifted = compare(reference, current, alpha=alpha, seed=number).drifted
+                alarms += bool(drifted)
+                for finding in drifted:
                     spoke[finding.measure] = spoke.get(finding.measure, 0) + 1
                 shown.advance()
             order = sorted(spoke.items(), key=lambda item: (-item[1], item[0]))

@@ -12,8 +12,8 @@ should be near 0; they are left out of the pairs.
 from __future__ import annotations
 
 import argparse
-import io
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -24,6 +24,7 @@ from PIL import Image
 from shardwright.duplicates.clusters import bit_counts
 from shardwright.duplicates.hashes import ImageHashes, image_hashes
 from shardwright.images.decode import apply_orientation, decode
+from shardwright.images.encode_picture import encode_picture
 from shardwright.images.header import ImageError
 from shardwright.images.quality import thumbnail
 from shardwright.images.read_header import read_header
@@ -40,9 +41,7 @@ Picture = Image.Image
 
 
 def _saved(picture: Picture, quality: int = _QUALITY) -> bytes:
-    file = io.BytesIO()
-    picture.save(file, "JPEG", quality=quality)
-    return file.getvalue()
+    return encode_picture(picture, "jpeg", quality=quality)
 
 
 def _resized(share: float) -> Callable[[Picture], bytes]:
@@ -63,14 +62,8 @@ def _cropped(share: float) -> Callable[[Picture], bytes]:
     return crop
 
 
-def _png(picture: Picture) -> bytes:
-    file = io.BytesIO()
-    picture.save(file, "PNG", compress_level=1)
-    return file.getvalue()
-
-
 ALTERATIONS: dict[str, Callable[[Picture], bytes]] = {
-    "png": _png,
+    "png": partial(encode_picture, form="png", compress_level=1),
     "jpeg 70": lambda picture: _saved(picture, 70),
     "jpeg 40": lambda picture: _saved(picture, 40),
     "jpeg 15": lambda picture: _saved(picture, 15),
@@ -148,12 +141,12 @@ def measure_likeness(pictures: Sequence[Picture], confirm: str | None = None) ->
             if alteration
         }
         for distance in DISTANCES:
-            found = int(all_of_them[distance])
+            pairs = int(all_of_them[distance])
             rows.append(
                 Likeness(
                     name if confirm is None else f"{name} and {confirm}",
                     distance,
-                    int(same[distance]) / found if found else 1.0,
+                    int(same[distance]) / pairs if pairs else 1.0,
                     {alteration: float((bits <= distance).mean()) for alteration, bits in apart.items()},
                 )
             )
@@ -197,9 +190,9 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description="Measures how well near duplicates are found.")
     parser.add_argument("folder", nargs="?", type=Path, help="photographs; by default pictures are drawn")
     folder = parser.parse_args().folder
-    given = drawn_pictures() if folder is None else found_pictures(folder)
-    if not given:
+    pictures = drawn_pictures() if folder is None else found_pictures(folder)
+    if not pictures:
         parser.error(f"{folder}: contains no photographs. Name a folder of image files.")
-    print(f"{len(given)} pictures, each with {len(ALTERATIONS)} altered copies")
-    print(table(measure_likeness(given)))
-    print(table(measure_likeness(given, confirm="difference")))
+    print(f"{len(pictures)} pictures, each with {len(ALTERATIONS)} altered copies")
+    print(table(measure_likeness(pictures)))
+    print(table(measure_likeness(pictures, confirm="difference")))

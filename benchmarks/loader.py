@@ -6,9 +6,7 @@ It loads photographs of the size that models train on, with and without masks, a
 from __future__ import annotations
 
 import csv
-import io
 import os
-import shutil
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -23,10 +21,13 @@ from PIL import Image
 
 from benchmarks.figures import AT_LEAST, AT_MOST, Figure, seconds
 from benchmarks.photographs import Photographs, photographs, warm
+from benchmarks.report import write_dataset
 from shardwright.config import parse_config
 from shardwright.dataset.manifest import SINGLE
 from shardwright.dataset.reader import ImageDataset
+from shardwright.errors import UsageError
 from shardwright.images import tf_ops
+from shardwright.images.encode_picture import encode_picture
 from shardwright.ingest import ingest
 from shardwright.loader.error_context import calls_at_once, threads_of_decoding
 from shardwright.loader.profile import (
@@ -39,9 +40,9 @@ from shardwright.loader.profile import (
     take_turns,
     training,
 )
-from shardwright.staging import commit, staging
+from shardwright.staging.commit import DatasetPlan
+from shardwright.staging.staging import PlannedShard, RecordResult
 from shardwright.storage.checksum import checksum_of
-from shardwright.storage.fingerprint import fingerprint
 from shardwright.tfrecords.encode import encode_example
 
 HEIGHT, WIDTH = 350, 525
@@ -52,6 +53,12 @@ _READ_BUFFER, _BLOCK_LENGTH, _MIXED = 256 << 10, 16, 1024
 _PREFETCHED = 2
 _TINY = 32
 _LABELS = ("even", "odd")
+TRAIN = "train"
+BATCH = 32
+# On an object store: seconds per request, and bytes of a shard that a request reads.
+_DELAY, _REQUEST = 0.02, 4 << 20
+_AT_ONCE = 16
+_FORMS = {"masks": "bytes of 0 and 1", "mask bits": "a bit a class, to be unpacked on the device"}
 
 
 def loader_datasets(
@@ -96,32 +103,25 @@ def many_records(folder: Path, records: int = RECORDS) -> str:
 
     Its pictures are four different ones: what is asked of it is how long it takes to find a place in it.
     """
-    root = folder / f"records-{records}"
-    if not (root / "manifest.json").exists():
-        shutil.rmtree(root, ignore_errors=True)
-        planned = [staging.PlannedShard("train", number, _SHARDS) for number in range(_SHARDS)]
-        place = staging.Staging.open(folder / "staging", fingerprint(records))
-        for shard in planned:
-            place.write_shard(shard, list(_tiny_records(range(shard.number, records, _SHARDS))))
-        features = {"image/encoded": "bytes", "image/key": "bytes"}
-        features |= {f"image/{side}": "int64" for side in ("height", "width")} | {"image/class/label": "int64"}
-        plan = commit.DatasetPlan(
-            kind="ingest",
-            task="classification",
-            classes=_LABELS,
-            labels=SINGLE,
-            recipe={"tiny": records},
-            parent=checksum_of(b"tiny"),
-            features=features,
-            inputs=records,
-            shards=tuple(planned),
-        )
-        commit.commit(place, plan, root, {})
-        shutil.rmtree(folder / "staging", ignore_errors=True)
-    return str(root)
+    shards = tuple(PlannedShard(TRAIN, number, _SHARDS) for number in range(_SHARDS))
+    features = {"image/encoded": "bytes", "image/key": "bytes"}
+    features |= {f"image/{side}": "int64" for side in ("height", "width")} | {"image/class/label": "int64"}
+    plan = DatasetPlan(
+        kind="ingest",
+        task="classification",
+        classes=_LABELS,
+        labels=SINGLE,
+        recipe={"tiny": records},
+        parent=checksum_of(b"tiny"),
+        features=features,
+        inputs=records,
+        shards=shards,
+    )
+    out = folder / f"records-{records}"
+    return str(write_dataset(out, plan, lambda shard: _tiny_records(range(shard.number, records, _SHARDS))))
 
 
-def _tiny_records(numbers: range) -> Iterator[staging.RecordResult]:
+def _tiny_records(numbers: range) -> Iterator[RecordResult]:
     pictures = [_tiny_picture(seed) for seed in range(4)]
     for number in numbers:
         key = f"{number:07d}"
@@ -132,22 +132,12 @@ def _tiny_records(numbers: range) -> Iterator[staging.RecordResult]:
             "image/key": key.encode(),
             "image/width": _TINY,
         }
-        yield staging.RecordResult(key, encode_example(example))
+        yield RecordResult(key, encode_example(example))
 
 
 def _tiny_picture(seed: int) -> bytes:
     cells = np.random.default_rng(seed).integers(0, 256, (4, 4, 3), dtype=np.uint8)
-    out = io.BytesIO()
-    Image.fromarray(cells).resize((_TINY, _TINY)).save(out, "JPEG")
-    return out.getvalue()
-
-
-TRAIN = "train"
-BATCH = 32
-# On an object store: seconds per request, and bytes of a shard that a request reads.
-_DELAY, _REQUEST = 0.02, 4 << 20
-_AT_ONCE = 16
-_FORMS = {"masks": "bytes of 0 and 1", "mask bits": "a bit a class, to be unpacked on the device"}
+    return encode_picture(Image.fromarray(cells).resize((_TINY, _TINY)), "jpeg")
 
 
 def loader_figures(
@@ -169,6 +159,8 @@ def loader_figures(
         batch: images in a batch.
         rounds: how often everything is measured.
     """
+    if images < batch:
+        raise UsageError(f"--images: {images} do not fill a batch of {batch}. Give more.")
     source, labeled, masked = loader_datasets(folder, images, *size)
     files = [shard.file for shard in ImageDataset.open(labeled).shards(TRAIN)]
     warm([*source.paths, *files, *(shard.file for shard in ImageDataset.open(masked).shards(TRAIN))])
@@ -315,7 +307,7 @@ def _single_files(
     """Compares reading shards with reading files, both with a delay for every request and without."""
     slow = partial(single_files, paths, batch, delay=_DELAY)
     # Not in turns: a waiting loader reads ahead, and batches that are ready then would count as speed.
-    one = take_turns({"one": slow}, batch, 1, rounds=rounds, ready=1)["one"]
+    reader = take_turns({"one": slow}, batch, 1, rounds=rounds, ready=1)["one"]
     many = take_turns({"many": partial(slow, at_once=_AT_ONCE)}, batch, _AT_ONCE, rounds=rounds)["many"]
     # Shards are read in large requests; this counts all of their delay, as if none overlapped with work.
     ours = 1 / (1 / rates["ours"].images + _DELAY * image_bytes / _REQUEST)
@@ -323,12 +315,12 @@ def _single_files(
     return [
         Figure(
             f"shards / single files, {waiting}",
-            ours / one.images,
+            ours / reader.images,
             "x",
             AT_LEAST,
             10,
             f"{ours:,.0f} images/s (requests of {_REQUEST >> 20} MB, none overlapped, by arithmetic) and "
-            f"{one.images:,.0f}",
+            f"{reader.images:,.0f}",
         ),
         Figure(
             f"the same with {_AT_ONCE} reads of files in flight",

@@ -99,52 +99,6 @@ def grain_processes(data: dict[str, Any], batch: int) -> Iterator[Any]:
     return iter(_grain(data).batch(batch, drop_remainder=True).to_iter_dataset(few).mp_prefetch(options))
 
 
-def _source(data: dict[str, Any], decode: Any = None) -> Any:
-    import grain
-
-    # The package itself is not installed in the environment of the other loaders.
-    sys.path.append(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-    import shardwright
-
-    images = grain.MapDataset.source(shardwright.source(data["dataset"], "train", decode=decode))
-    return images.seed(0).shuffle().repeat().map(lambda item: item["image"])
-
-
-def source_threads(data: dict[str, Any], batch: int) -> Iterator[Any]:
-    """Runs grain over `shardwright.source`, sixteen threads, decoding by Pillow."""
-    import grain
-
-    options = grain.ReadOptions(num_threads=16, prefetch_buffer_size=256)
-    return iter(_source(data).to_iter_dataset(options).batch(batch, drop_remainder=True))
-
-
-def source_threads_opencv(data: dict[str, Any], batch: int) -> Iterator[Any]:
-    """Runs the same with `decode`, by OpenCV."""
-    import grain
-
-    options = grain.ReadOptions(num_threads=16, prefetch_buffer_size=256)
-    return iter(_source(data, _decoded).to_iter_dataset(options).batch(batch, drop_remainder=True))
-
-
-def source_processes(data: dict[str, Any], batch: int) -> Iterator[Any]:
-    """Runs grain over `shardwright.source`, one process a core, batches made in them."""
-    import grain
-
-    few = grain.ReadOptions(num_threads=1, prefetch_buffer_size=2)
-    options = grain.MultiprocessingOptions(num_workers=len(os.sched_getaffinity(0)), per_worker_buffer_size=2)
-    return iter(_source(data).batch(batch, drop_remainder=True).to_iter_dataset(few).mp_prefetch(options))
-
-
-def source_processes_opencv(data: dict[str, Any], batch: int) -> Iterator[Any]:
-    """Runs the same with `decode`, by OpenCV."""
-    import grain
-
-    few = grain.ReadOptions(num_threads=1, prefetch_buffer_size=2)
-    options = grain.MultiprocessingOptions(num_workers=len(os.sched_getaffinity(0)), per_worker_buffer_size=2)
-    whole = _source(data, _decoded).batch(batch, drop_remainder=True)
-    return iter(whole.to_iter_dataset(few).mp_prefetch(options))
-
-
 def webdataset(data: dict[str, Any], batch: int) -> Iterator[Any]:
     """Runs WebDataset over tar files, decoding by OpenCV, in this process alone."""
     import webdataset as wds
@@ -182,10 +136,6 @@ METHODS: dict[str, Callable[[dict[str, Any], int], Iterator[Any]]] = {
         image_dataset_from_directory,
         grain_threads,
         grain_processes,
-        source_threads,
-        source_threads_opencv,
-        source_processes,
-        source_processes_opencv,
         webdataset,
         webdataset_processes,
     )

@@ -29,11 +29,7 @@ _HERE = Path(__file__).resolve().parent
 _WORKER = str(_HERE / "loader_worker.py")
 _PEERS = _HERE / "peers.txt"
 _OURS = ("ours", "ours_float32", "tfds_style", "image_dataset_from_directory")
-_THEIRS = (
-    *("grain_threads", "grain_processes", "source_threads", "source_threads_opencv"),
-    *("source_processes", "source_processes_opencv"),
-    *("webdataset", "webdataset_processes"),
-)
+_THEIRS = ("grain_threads", "grain_processes", "webdataset", "webdataset_processes")
 _LONGEST = 300
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -17,10 +16,10 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.figures import AT_MOST, Figure
-from benchmarks.object_store import DELAY, STORE_NAMES, served
+from benchmarks.object_store import DELAY, NO_EMULATOR, STORE_NAMES, measured_on
 from benchmarks.photographs import Photographs, photographs
 from shardwright.config import Config, parse_config
-from shardwright.errors import CheckFailed
+from shardwright.errors import CheckFailed, UsageError
 from shardwright.ingest import ingest
 from shardwright.storage import buckets, map_threads, readers
 
@@ -28,7 +27,6 @@ _SIDES = {"height": 96, "width": 144}
 _MORE = 100
 # Small shards: for a range of an object, the emulators read all of it.
 _SHARDS = {"target_size": "16MB"}
-_BUCKET = "bench"
 _TARGET = 0.15
 # Files that may differ between equal datasets.
 _FREE = ("build.json", "lineage.json")
@@ -43,30 +41,20 @@ def month_figures(folder: Path, images: int, schemes: Sequence[str] = tuple(STOR
         schemes: the stores, of `s3` and `gs`.
 
     Raises:
+        UsageError: there are too few images.
         CheckFailed: the two datasets are not the same.
     """
+    if images < _MORE:
+        raise UsageError(f"--images: {images} have no hundredth. Give {_MORE} or more.")
     return [_figure(folder, images, scheme) for scheme in schemes]
 
 
 def _figure(folder: Path, images: int, scheme: str) -> Figure:
     name = f"1% more on {STORE_NAMES[scheme]} storage, {DELAY * 1000:.0f} ms a request: with reuse_from / full"
-    try:
-        import tests.support.emulators as emulators
-    except ImportError as error:
-        return Figure(name, None, "x", AT_MOST, _TARGET, f"needs the development tools ({error.name})")
     source = photographs(folder, images, **_SIDES)
-    with served(scheme) as url:
-        emulators.make_bucket(scheme, url, _BUCKET)
-        # A separate process, so that the clients' variables direct nothing else to the emulator.
-        done = subprocess.run(
-            [sys.executable, "-m", __name__, f"{scheme}://{_BUCKET}", str(folder), str(images)],
-            env={**os.environ, **emulators.client_variables(scheme, url)},
-            stdout=subprocess.PIPE,
-            check=False,
-        )
-    if done.returncode:
-        raise CheckFailed(f"the benchmark on {STORE_NAMES[scheme]} storage has ended with {done.returncode}.")
-    measured = json.loads(done.stdout)
+    measured = measured_on(scheme, __name__, str(folder), str(images))
+    if measured is None:
+        return Figure(name, None, "x", AT_MOST, _TARGET, NO_EMULATOR)
     full, copied = measured["full"], measured["copied"]
     note = (
         f"{copied:.1f} of {full:.1f} s for {images} images of {source.bytes / images / 1e3:.0f} KB; processor of the "

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import io
 import os
 from collections.abc import Iterable
 from concurrent.futures import ProcessPoolExecutor
@@ -14,6 +13,7 @@ from pathlib import Path
 
 from PIL import Image
 
+from shardwright.images.encode_picture import encode_picture
 from shardwright.masks import rle
 from shardwright.sample.cloud_outlines import KINDS
 from shardwright.sample.scene import draw_masks, draw_picture
@@ -100,9 +100,7 @@ def _write_table(target: Path, rows: Iterable[tuple[str, str]]) -> None:
 def _draw(number: int, *, folder: str, count: int, height: int, width: int) -> list[tuple[str, str]]:
     """Draws one picture and writes its copies; returns the rows of the table about them."""
     masks = draw_masks(0, number, height, width)
-    encoded = io.BytesIO()
-    Image.fromarray(draw_picture(0, number, masks)).save(encoded, "JPEG", quality=_QUALITY)
-    data = encoded.getvalue()
+    data = encode_picture(Image.fromarray(draw_picture(0, number, masks)), "jpeg", quality=_QUALITY)
     texts = [rle.to_pairs(rle.encode(mask)) for mask in masks]
     rows = []
     for copy in range(min(COPIES, count - number * COPIES)):

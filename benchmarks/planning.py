@@ -9,7 +9,6 @@ grow with the input.
 from __future__ import annotations
 
 import csv
-import io
 import shutil
 import time
 from bisect import bisect_left
@@ -23,6 +22,7 @@ from benchmarks.figures import AT_MOST, Figure
 from benchmarks.photographs import HEIGHT, WIDTH
 from shardwright.config import Config, parse_config
 from shardwright.errors import UsageError
+from shardwright.images.encode_picture import encode_picture
 from shardwright.ingest.plan import plan_ingest
 from shardwright.ingest.recipe import IngestRecipe, locate
 from shardwright.ingest.survey import survey_input
@@ -46,9 +46,7 @@ class _Listing:
 
     def __init__(self, images: int) -> None:
         self._images = images
-        drawn = io.BytesIO()
-        Image.new("RGB", (WIDTH, HEIGHT)).save(drawn, "JPEG")
-        self._data = drawn.getvalue()
+        self._data = encode_picture(Image.new("RGB", (WIDTH, HEIGHT)), "jpeg")
 
     def read(self, name: str, pin: str, start: int, stop: int | None) -> bytes:
         """Returns bytes of that image: detecting the form of masks takes the size of a few."""
@@ -60,13 +58,13 @@ class _Listing:
         names = range(self._images)
         begin = int(page) if page else bisect_left(names, start, key=lambda i: f"{prefix}{i:08d}.jpg")
         numbers = range(begin, min(begin + _PAGE, self._images))
-        found = [ObjectInfo(f"{prefix}{i:08d}.jpg", _IMAGE_BYTES, "1", f"md5:{i:032x}") for i in numbers]
-        return found, str(numbers.stop) if numbers.stop < self._images else None
+        infos = [ObjectInfo(f"{prefix}{i:08d}.jpg", _IMAGE_BYTES, "1", f"md5:{i:032x}") for i in numbers]
+        return infos, str(numbers.stop) if numbers.stop < self._images else None
 
     def names_page(self, prefix: str, page: str | None) -> tuple[list[str], str | None]:
         """Returns a thousand names, none of which is a folder."""
-        found, token = self.list_page(prefix, page)
-        return [info.name for info in found], token
+        infos, token = self.list_page(prefix, page)
+        return [info.name for info in infos], token
 
     def stat(self, name: str) -> ObjectInfo:
         """Refuses to answer: there is no object without a listing."""

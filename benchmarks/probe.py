@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 import time
-from collections.abc import Callable, Sequence
-from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
 from importlib import import_module, util
 from multiprocessing import get_context
 from pathlib import Path
@@ -17,12 +15,9 @@ import numpy.typing as npt
 from PIL import Image
 
 from benchmarks.figures import AT_LEAST, AT_MOST, Figure, seconds
-from benchmarks.ingest import class_texts, labeled
-from benchmarks.photographs import photographs, warm
-from shardwright.config.images import FULL
+from benchmarks.photographs import photographs
 from shardwright.duplicates.clusters import near_clusters
 from shardwright.images.read_header import read_header
-from shardwright.ingest import ingest
 from shardwright.ingest.known_files import probe_file
 from shardwright.running.processes import peak_memory
 from shardwright.union_find import UnionFind
@@ -36,31 +31,15 @@ _DISTANCE = 8
 _COPIED = 0.2
 
 
-def probe_figures(
-    folder: Path, images: int, notebook: Callable[[Sequence[str], dict[str, list[str]], str], None]
-) -> list[Figure]:
-    """Measures probing and the ingest with `verify: full`.
+def probe_figures(folder: Path, images: int) -> list[Figure]:
+    """Measures probing and clustering.
 
     Args:
-        folder: where images are kept between calls and outputs are written.
+        folder: where images are kept between calls.
         images: number of photographs.
-        notebook: the notebook's method: takes paths, the table's texts by file name, and the file to write.
     """
     source = photographs(folder, images)
-    warm(source.paths)
-    out = folder / "out"
-    decoding = seconds(lambda: _decode_all(source.paths), _REPEATS)
-    ours = min(_emptied(out, lambda: ingest(labeled(source, FULL), out / "full", quiet=True)) for _ in range(_REPEATS))
-    theirs = _emptied(out, lambda: notebook(source.paths, class_texts(source), str(out / "notebook")))
-    shutil.rmtree(out)
-    alone = f"only decoding, two threads: {images / decoding:.0f}; notebook: {images / theirs:.0f}"
-    note = f"{images / ours:.0f} images/s; {alone}"
-    return [
-        Figure("ingest, full: notebook", theirs / ours, "x", AT_LEAST, 2.5, note),
-        Figure("ingest, full: decoding alone", decoding / ours, "x", AT_LEAST, 0.6),
-        _hashing(source.paths[:: max(1, images // _HASHED)][:_HASHED]),
-        *cluster_figures(),
-    ]
+    return [_hashing(source.paths[:: max(1, images // _HASHED)][:_HASHED]), *cluster_figures()]
 
 
 def cluster_figures(count: int = _MILLION, compared: int = _COMPARED) -> list[Figure]:
@@ -114,26 +93,6 @@ def _cluster(count: int) -> tuple[float, int]:
     started = time.perf_counter()
     near_clusters(hashes, _DISTANCE)
     return time.perf_counter() - started, peak_memory()
-
-
-def _emptied(out: Path, work: Callable[[], object]) -> float:
-    shutil.rmtree(out, ignore_errors=True)
-    out.mkdir()
-    os.sync()
-    return seconds(work)
-
-
-def _decode_all(paths: Sequence[str]) -> None:
-    with ThreadPoolExecutor(2) as pool:
-        for _ in pool.map(decode, paths):
-            pass
-
-
-def decode(path: str) -> None:
-    """Decodes a photograph at an eighth of its size, and drops the pixels."""
-    with Image.open(path) as image:
-        image.draft(None, (image.width // 8, image.height // 8))
-        image.load()
 
 
 def _hashing(paths: Sequence[str]) -> Figure:

@@ -92,10 +92,6 @@ LOADERS: Mapping[str, str] = {
     "image_dataset_from_directory": "Keras' image_dataset_from_directory",
     "grain_threads": "Grain, ArrayRecord, threads",
     "grain_processes": "Grain, ArrayRecord, processes",
-    "source_threads": "Grain, our source, threads",
-    "source_processes": "Grain, our source, processes",
-    "source_threads_opencv": "Grain, our source, OpenCV, threads",
-    "source_processes_opencv": "Grain, our source, OpenCV, processes",
     "webdataset": "WebDataset",
     "webdataset_processes": "WebDataset, processes",
 }
@@ -128,7 +124,7 @@ def record(subject: str, rows: Iterable[Mapping[str, Any]], file: Path = FILE) -
     subjects[subject] = Subject(day, here, [row for row in all_rows if row not in parts])
     if parts:
         subjects["parts"] = Subject(day, here, parts)
-    text = json.dumps({name: one._asdict() for name, one in subjects.items()}, indent=1, ensure_ascii=False)
+    text = json.dumps({name: subject._asdict() for name, subject in subjects.items()}, indent=1, ensure_ascii=False)
     file.write_text(text + "\n", encoding="utf-8")
 
 

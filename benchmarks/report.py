@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import io
 import multiprocessing
-from collections.abc import Iterator
+import shutil
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +12,7 @@ from PIL import Image
 
 from benchmarks.figures import AT_MOST, Figure, seconds
 from shardwright.dataset.feature_presets import COMMON_FEATURES
+from shardwright.images.encode_picture import encode_picture
 from shardwright.ingest.known_files import PROBE_FEATURES
 from shardwright.masks import rle
 from shardwright.report.page import write_report
@@ -39,7 +40,9 @@ def measure_report(folder: Path, images: int) -> list[Figure]:
     large, small = (write_records(folder / f"records-{count}", count) for count in (images, max(1, images // 10)))
     memory = []
     for dataset in (small, large):
-        took, peak = _in_fresh_process(dataset, folder / "report.html")
+        # In a process that has had nothing else to do.
+        with multiprocessing.get_context("spawn").Pool(1) as pool:
+            took, peak = pool.apply(_report, (dataset, folder / "report.html"))
         memory.append(peak / 1e6)
     size = (folder / "report.html").stat().st_size / 1e6
     each = f"{images} images with four masks and measures"
@@ -54,24 +57,35 @@ def measure_report(folder: Path, images: int) -> list[Figure]:
 
 def write_records(folder: Path, images: int) -> Path:
     """Writes records as the ingest does, of a few pictures with many keys; nothing where they are there already."""
-    out = folder / "dataset"
-    if out.exists():
-        return out
     pictures = [_picture(number) for number in range(_PICTURES)]
     kinds = dict(COMMON_FEATURES) | PROBE_FEATURES
     kinds |= {f"image/segmentation/{name}/{what}": "int64" for name in _CLASSES for what in ("rle", "area")}
-    shards = [PlannedShard("train", i, -(-images // _SHARD)) for i in range(-(-images // _SHARD))]
-    fingerprint = checksum_of(str(images).encode())
-    plan = DatasetPlan(
-        "ingest", "segmentation", _CLASSES, {"records": images}, fingerprint, kinds, images, tuple(shards)
-    )
-    staging = Staging.open(folder / "staging", plan.fingerprint)
-    with progress(images, "writing records") as shown:
-        for shard in shards:
-            numbers = range(shard.number * _SHARD, min(images, (shard.number + 1) * _SHARD))
-            staging.write_shard(shard, _outcomes(numbers, pictures), facts=plan.facts(shard))
-            shown.advance(len(numbers))
-    commit(staging, plan, out, {})
+    shards = tuple(PlannedShard("train", i, -(-images // _SHARD)) for i in range(-(-images // _SHARD)))
+    parent = checksum_of(str(images).encode())
+    plan = DatasetPlan("ingest", "segmentation", _CLASSES, {"records": images}, parent, kinds, images, shards)
+
+    def outcomes(shard: PlannedShard) -> Iterator[RecordResult]:
+        return _outcomes(range(shard.number * _SHARD, min(images, (shard.number + 1) * _SHARD)), pictures)
+
+    return write_dataset(folder / "dataset", plan, outcomes)
+
+
+def write_dataset(out: Path, plan: DatasetPlan, outcomes: Callable[[PlannedShard], Iterable[RecordResult]]) -> Path:
+    """Writes the records of a plan as the ingest does; nothing where the folder is there already. Returns the folder.
+
+    Args:
+        out: the folder.
+        plan: the plan.
+        outcomes: returns the records of a shard.
+    """
+    if not out.exists():
+        staging = Staging.open(out.with_name(f"{out.name}-staging"), plan.fingerprint)
+        with progress(len(plan.shards), "writing shards") as shown:
+            for shard in plan.shards:
+                staging.write_shard(shard, outcomes(shard), facts=plan.facts(shard))
+                shown.advance()
+        commit(staging, plan, out, {})
+        shutil.rmtree(out.with_name(f"{out.name}-staging"), ignore_errors=True)
     return out
 
 
@@ -108,16 +122,9 @@ def _outcomes(numbers: range, pictures: list[bytes]) -> Iterator[RecordResult]:
 def _picture(number: int) -> bytes:
     random = np.random.default_rng(number)
     cells = Image.fromarray(random.integers(0, 256, (6, 9, 3), dtype=np.uint8))
-    file = io.BytesIO()
-    cells.resize((_WIDTH, _HEIGHT), Image.Resampling.BICUBIC).save(file, "jpeg", quality=85)
-    return file.getvalue()
-
-
-def _in_fresh_process(dataset: Path, out: Path) -> tuple[float, int]:
-    """Seconds and most memory of a report, in a process that has had nothing else to do."""
-    with multiprocessing.get_context("spawn").Pool(1) as pool:
-        return pool.apply(_report, (dataset, out))
+    return encode_picture(cells.resize((_WIDTH, _HEIGHT), Image.Resampling.BICUBIC), "jpeg", quality=85)
 
 
 def _report(dataset: Path, out: Path) -> tuple[float, int]:
+    """Returns the seconds of a report, and the most memory of this process."""
     return seconds(lambda: write_report(dataset, out, quiet=True)), peak_memory()

@@ -29,6 +29,7 @@ from shardwright.components.image_trainer.spec import SPEC_FILE, TrainRecipe, Tr
 from shardwright.components.image_trainer.worker import run_worker
 from shardwright.config import parse_config
 from shardwright.dataset.reader import ImageDataset
+from shardwright.errors import UsageError
 
 # The environment variable with the number of rounds; in a round all ways take turns.
 ROUNDS = "SHARDWRIGHT_BENCH_ROUNDS"
@@ -102,7 +103,7 @@ def measure(spec: TrainSpec) -> None:
         next(batches)
     late = [_round(steps, ways) for _ in range(int(os.environ[ROUNDS]))]
     both = [medians(rounds, work.batch_size) for rounds in (early, late)]
-    worker.send({"first": to_first, **{name: [one[name] for one in both] for name in both[0]}})
+    worker.send({"first": to_first, **{name: [turn[name] for turn in both] for name in both[0]}})
 
 
 def medians(rounds: list[Round], images: int) -> dict[str, float]:
@@ -121,18 +122,18 @@ def medians(rounds: list[Round], images: int) -> dict[str, float]:
         the time of the loader's turn without a batch.
     """
     counted = 2 * _STEPS * images
-    found: dict[str, list[float]] = {
-        "waited": [one[LOADED].waited / one[LOADED].seconds for one in rounds],
-        "by_constant": [one[CONSTANT].seconds / one[LOADED].seconds for one in rounds],
-        "by_held": [one[HELD].seconds / one[LOADED].seconds for one in rounds],
-        "by_constant_cpu": [one[CONSTANT].used / one[LOADED].used for one in rounds],
+    figures: dict[str, list[float]] = {
+        "waited": [turn[LOADED].waited / turn[LOADED].seconds for turn in rounds],
+        "by_constant": [turn[CONSTANT].seconds / turn[LOADED].seconds for turn in rounds],
+        "by_held": [turn[HELD].seconds / turn[LOADED].seconds for turn in rounds],
+        "by_constant_cpu": [turn[CONSTANT].used / turn[LOADED].used for turn in rounds],
     }
     for way in (CONSTANT, HELD, LOADED):
-        found[way] = [counted / one[way].seconds for one in rounds]
-        found[f"{way}_cpu"] = [1000 * one[way].used / counted for one in rounds]
-    relative = found["by_constant"]
+        figures[way] = [counted / turn[way].seconds for turn in rounds]
+        figures[f"{way}_cpu"] = [1000 * turn[way].used / counted for turn in rounds]
+    relative = figures["by_constant"]
     low, _, high = quantiles(relative, n=4, method="inclusive") if len(relative) > 1 else relative * 3
-    return {"low": low, "high": high, **{name: median(values) for name, values in found.items()}}
+    return {"low": low, "high": high, **{name: median(values) for name, values in figures.items()}}
 
 
 def _round(steps: Any, ways: dict[str, Iterator[Any]]) -> Round:
@@ -140,10 +141,10 @@ def _round(steps: Any, ways: dict[str, Iterator[Any]]) -> Round:
     before = {way: _turn(steps, ways[way], _STEPS, idle=True) for way in (CONSTANT, HELD)}
     for batch in islice(ways[LOADED], _READY):
         _train(steps, batch)
-    found = {LOADED: _turn(steps, ways[LOADED], 2 * _STEPS)}
+    turns = {LOADED: _turn(steps, ways[LOADED], 2 * _STEPS)}
     for way in (HELD, CONSTANT):
-        found[way] = before[way] + _turn(steps, ways[way], _STEPS, idle=True)
-    return found
+        turns[way] = before[way] + _turn(steps, ways[way], _STEPS, idle=True)
+    return turns
 
 
 def _turn(steps: Any, batches: Iterable[Any], count: int, *, idle: bool = False) -> Turn:
@@ -203,17 +204,20 @@ def training_figures(dataset: Path, batch_size: int) -> list[Figure]:
         DatasetError: there is no such dataset, or nothing to train on.
         ShardwrightError: a worker failed.
     """
-    task = ImageDataset.open(dataset).manifest.task
+    manifest = ImageDataset.open(dataset).manifest
+    if manifest.kind != "transform":
+        raise UsageError(f"{dataset}: its images are not of one size. Give what `shardwright transform` made.")
+    task = manifest.task
     config = parse_config({"task": task, "input": {"images": "-"}, "trainer": {"batch_size": batch_size}}, base="/")
     recipe = TrainRecipe.from_config(config)
     chosen = _chosen()
     backends = _BACKENDS if chosen.accelerator == "cpu" else (chosen.backend,)
     epochs = recipe.trainer.epochs_of(ImageDataset.open(dataset).num_records("train"))
-    found = {b: over_epochs(_measured(recipe, dataset, chosen, b), epochs) for b in backends}
-    ours, *others = found.values()
+    rates_of = {b: over_epochs(_measured(recipe, dataset, chosen, b), epochs) for b in backends}
+    ours, *others = rates_of.values()
     rates = ", ".join(
-        f"{name} {one['loaded']:,.1f} images/s ({one['loaded_cpu']:,.1f} CPU ms an image)"
-        for name, one in found.items()
+        f"{name} {speed['loaded']:,.1f} images/s ({speed['loaded_cpu']:,.1f} CPU ms an image)"
+        for name, speed in rates_of.items()
     )
     fed = (
         f"half of the rounds {ours['low']:.2f} to {ours['high']:.2f}; {_both(ours, 'constant', 'images/s')} over "
@@ -231,31 +235,31 @@ def training_figures(dataset: Path, batch_size: int) -> list[Figure]:
             note=_both(ours, "constant_cpu", "CPU ms an image", "loaded_cpu"),
         ),
         *(
-            Figure(f"training: {' / '.join(found)}", ours["loaded"] / one["loaded"], "x", AT_LEAST, 1, rates)
-            for one in others
+            Figure(f"training: {' / '.join(rates_of)}", ours["loaded"] / speed["loaded"], "x", AT_LEAST, 1, rates)
+            for speed in others
         ),
     ]
 
 
-def _both(found: Mapping[str, float], other: str, unit: str, ours: str = "loaded") -> str:
-    return f"{found[ours]:,.4g} and {found[other]:,.4g} {unit}"
+def _both(figures: Mapping[str, float], other: str, unit: str, ours: str = "loaded") -> str:
+    return f"{figures[ours]:,.4g} and {figures[other]:,.4g} {unit}"
 
 
-def over_epochs(found: Mapping[str, Any], epochs: int) -> dict[str, float]:
+def over_epochs(measured: Mapping[str, Any], epochs: int) -> dict[str, float]:
     """Combines a worker's results of the first epoch and of a later one over all epochs of a training.
 
     Args:
-        found: see `measure`; ratios are relative to a time that is the same in all epochs.
+        measured: see `measure`; ratios are relative to a time that is the same in all epochs.
         epochs: the number of epochs.
     """
     taken = {}
-    for name, value in found.items():
+    for name, value in measured.items():
         if name in _RATES:
             # Every epoch has the same number of images: their times add up, not their rates.
             taken[name] = epochs / (1 / value[0] + (epochs - 1) / value[1])
         elif name == "waited":
             # A share of the time of each.
-            first, later = 1 / found["loaded"][0], (epochs - 1) / found["loaded"][1]
+            first, later = 1 / measured["loaded"][0], (epochs - 1) / measured["loaded"][1]
             taken[name] = (first * value[0] + later * value[1]) / (first + later)
         else:
             taken[name] = (value[0] + (epochs - 1) * value[1]) / epochs if isinstance(value, list) else value
@@ -263,14 +267,16 @@ def over_epochs(found: Mapping[str, Any], epochs: int) -> dict[str, float]:
 
 
 def _measured(recipe: TrainRecipe, dataset: Path, chosen: Placement, backend: str) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+    figures: dict[str, Any] = {}
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder)
         spec_of(recipe, dataset, place, place).write(place / SPEC_FILE)
         placement = Placement(chosen.accelerator, backend)
         environment = {**placement.to_environment(os.environ), ROUNDS: str(_ROUNDS[backend])}
-        run_worker((_WORKER,), place / SPEC_FILE, place / "speed.log", environment=environment, on_message=found.update)
-    return found
+        run_worker(
+            (_WORKER,), place / SPEC_FILE, place / "speed.log", environment=environment, on_message=figures.update
+        )
+    return figures
 
 
 if __name__ == "__main__":

@@ -5,8 +5,6 @@
 
 from __future__ import annotations
 
-import importlib
-import importlib.util
 import json
 import os
 import shutil
@@ -14,49 +12,42 @@ import subprocess
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import tensorflow as tf
 
+from benchmarks.environments import environment
 from benchmarks.figures import AT_LEAST, Figure, seconds
 from benchmarks.photographs import HEIGHT, WIDTH, Photographs, photographs, warm
-from shardwright.components.image_transform import transform_plan as planning
+from shardwright.components.image_transform import transform_plan
 from shardwright.components.image_transform.transform_recipe import read_recipe, transform_recipe
 from shardwright.config import Config, parse_config
 from shardwright.dataset.reader import ImageDataset
-from shardwright.errors import DatasetError, UsageError
+from shardwright.errors import DatasetError
 from shardwright.images import tf_ops
 from shardwright.ingest import ingest
-from shardwright.pipelines.standalone_transform import transform_dataset
 
 RATIO = 4
 _THREADS = 2
 _REPEATS = 5
-
-
-@dataclass(frozen=True)
-class Methods:
-    """The methods to measure.
-
-    Attributes:
-        notebook: reads, decodes, resizes and encodes files on one thread; takes height and width of the output.
-        notebook_name: its name.
-        pixels_only: decodes at a ratio and encodes images that are in memory, on a number of threads.
-        shards: writes the transformed shards of a dataset, with a configuration, into a folder.
-        transform: runs the whole component, with analyzers and graph.
-    """
-
-    notebook: Callable[[Sequence[str], tuple[int, int]], None]
-    notebook_name: str
-    pixels_only: Callable[[Sequence[bytes], int, int], None]
-    shards: Callable[[Config, str, str], int]
-    transform: Callable[[Config, str, str], None]
+_QUALITY = 90
+# The program of OpenCV's Python: it answers each line of paths and size when it has done them.
+_WORKER = f"""
+import json, sys
+import cv2
+cv2.setNumThreads(1)
+for line in sys.stdin:
+    paths, size = json.loads(line)
+    for path in paths:
+        image = cv2.resize(cv2.imread(path), tuple(size[::-1]))
+        cv2.imencode(".jpg", image, [cv2.IMWRITE_JPEG_QUALITY, {_QUALITY}])
+    print("done", flush=True)
+"""
+Notebook = Callable[[Sequence[str], tuple[int, int]], None]
 
 
 def transform_figures(
-    folder: Path, images: int, methods: Methods, size: tuple[int, int] = (HEIGHT, WIDTH), repeats: int = _REPEATS
+    folder: Path, images: int, size: tuple[int, int] = (HEIGHT, WIDTH), repeats: int = _REPEATS
 ) -> list[Figure]:
     """Measures the transform of photographs with four masks each to a quarter of their size.
 
@@ -65,48 +56,37 @@ def transform_figures(
     Args:
         folder: where images are kept between calls and outputs are written.
         images: number of photographs.
-        methods: the methods to measure.
         size: height and width of the photographs.
         repeats: turns of each.
     """
-    height, width = size
-    source = photographs(folder, images, height=height, width=width)
+    source = photographs(folder, images, height=size[0], width=size[1])
     warm(source.paths)
-    small = (height // RATIO, width // RATIO)
+    small = (size[0] // RATIO, size[1] // RATIO)
     config = _config(source, small)
-    dataset = folder / f"ingested-{images}-{height}x{width}"
-    ingest(config, dataset, quiet=True)
+    # The output is left alone where an earlier call has finished it.
+    ingest(config, folder / f"ingested-{images}-{size[0]}x{size[1]}", quiet=True)
+    dataset = ImageDataset.open(folder / f"ingested-{images}-{size[0]}x{size[1]}")
     encoded = [Path(path).read_bytes() for path in source.paths]
     out = folder / "transformed"
-    works: Sequence[Callable[[], object]] = (
-        lambda: methods.shards(config, str(dataset), str(out)),
-        lambda: methods.notebook(source.paths, small),
-        lambda: methods.pixels_only(encoded, RATIO, _THREADS),
-    )
-    best = [float("inf")] * len(works)
-    for _ in range(repeats):
-        for number, work in enumerate(works):
-            shutil.rmtree(out, ignore_errors=True)
-            best[number] = min(best[number], seconds(work))
-    shutil.rmtree(out, ignore_errors=True)
-    whole = seconds(lambda: methods.transform(config, str(dataset), str(out)))
-    shutil.rmtree(out, ignore_errors=True)
-    ours, theirs, pixels = (images / taken for taken in best)
-    records = sum(shard.records for shard in ImageDataset.open(dataset).manifest.shards)
+    with notebook(folder / "peers") as resize:
+        works: Sequence[Callable[[], object]] = (
+            lambda: shards(config, dataset, out),
+            lambda: pixels_only(encoded, RATIO, _THREADS),
+            *([lambda: resize(source.paths, small)] if resize else []),
+        )
+        best = [float("inf")] * len(works)
+        for _ in range(repeats):
+            for number, work in enumerate(works):
+                shutil.rmtree(out, ignore_errors=True)
+                best[number] = min(best[number], seconds(work))
+    ours, pixels, *theirs = (images / taken for taken in best)
+    rate = f"one thread, {theirs[0]:.0f} images/s" if theirs else "OpenCV cannot be installed here"
+    alone = f"{_THREADS} threads, {pixels:.0f} images/s"
+    records = f"{dataset.num_records('train')} photographs of {size[0]}x{size[1]}, four masks each"
     return [
-        Figure(
-            "transform: notebook", ours / theirs, "x", AT_LEAST, 2.8, f"{methods.notebook_name}, {theirs:.0f} images/s"
-        ),
-        Figure(
-            "transform: decode and encode",
-            ours / pixels,
-            "x",
-            AT_LEAST,
-            0.75,
-            f"{_THREADS} threads, {pixels:.0f} images/s",
-        ),
-        Figure("transform: shards", ours, "1/s", note=f"{records} photographs of {height}x{width}, four masks each"),
-        Figure("transform: graph and statistics", whole - best[0], "s", note="once a run, start of Beam included"),
+        Figure("transform: notebook", ours / theirs[0] if theirs else None, "x", AT_LEAST, 2.8, rate),
+        Figure("transform: decode and encode", ours / pixels, "x", AT_LEAST, 0.75, alone),
+        Figure("transform: shards", ours, "1/s", note=records),
     ]
 
 
@@ -152,54 +132,24 @@ def _ints(values: list[int]) -> tf.train.Feature:
     return tf.train.Feature(int64_list=tf.train.Int64List(value=values))
 
 
-_QUALITY = 90
-Notebook = Callable[[Sequence[str], tuple[int, int]], None]
-# The program of another Python: it answers each line of paths and size when it has done them.
-_WORKER = f"""
-import json, sys
-import cv2
-cv2.setNumThreads(1)
-print(cv2.__version__, flush=True)
-for line in sys.stdin:
-    paths, size = json.loads(line)
-    for path in paths:
-        image = cv2.resize(cv2.imread(path), tuple(size[::-1]))
-        cv2.imencode(".jpg", image, [cv2.IMWRITE_JPEG_QUALITY, {_QUALITY}])
-    print("done", flush=True)
-"""
-
-
 @contextmanager
-def notebook(python: str | None) -> Iterator[tuple[Notebook, str]]:
-    """Yields OpenCV's read, resize and encode, which most notebooks use; without OpenCV, TensorFlow's.
+def notebook(folder: Path) -> Iterator[Notebook | None]:
+    """Yields OpenCV's read, resize and encode on one thread, which most notebooks use, in an environment of its own.
 
     Args:
-        python: a Python that can import cv2, which runs it; `None`: this one, if it can.
+        folder: of the environment.
 
     Yields:
-        The method, on one thread, and its name.
+        The method; `None` where OpenCV cannot be installed.
 
     Raises:
-        UsageError: that Python has no cv2.
+        DatasetError: it could not read the photographs.
     """
-    if python is None:
-        if importlib.util.find_spec("cv2") is not None:
-            yield _with_opencv, "cv2, one thread"
-        else:
-            yield _with_tensorflow, "TensorFlow's ops of cv2's work, one thread"
+    python, _ = environment(folder, ["-r", str(Path(__file__).with_name("peers.txt"))])
+    if not python:
+        yield None
         return
-    try:
-        worker = subprocess.Popen(
-            [python, "-c", _WORKER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
-        )
-    except OSError as error:
-        raise UsageError(f"--python {python}: cannot be run ({error.strerror}). Give a Python that has cv2.") from None
-    with worker:
-        assert worker.stdin is not None
-        assert worker.stdout is not None
-        version = worker.stdout.readline().strip()
-        if not version:
-            raise UsageError(f"--python {python}: it cannot import cv2. Install opencv-python-headless there.")
+    with subprocess.Popen([python, "-c", _WORKER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as worker:
 
         def ask(paths: Sequence[str], size: tuple[int, int]) -> None:
             assert worker.stdin is not None
@@ -207,26 +157,10 @@ def notebook(python: str | None) -> Iterator[tuple[Notebook, str]]:
             worker.stdin.write(json.dumps([list(paths), list(size)]) + "\n")
             worker.stdin.flush()
             if worker.stdout.readline() != "done\n":
-                raise DatasetError(f"{python}: cv2 could not read the photographs, e.g. {paths[0]}")
+                raise DatasetError(f"cv2 could not read the photographs, e.g. {paths[0]}")
 
         # Leaving the block closes its input, and it ends.
-        yield ask, f"cv2 {version}, one thread"
-
-
-def _with_opencv(paths: Sequence[str], size: tuple[int, int]) -> None:
-    cv2: Any = importlib.import_module("cv2")
-    cv2.setNumThreads(1)
-    for path in paths:
-        image = cv2.resize(cv2.imread(path), size[::-1])
-        cv2.imencode(".jpg", image, [cv2.IMWRITE_JPEG_QUALITY, _QUALITY])
-
-
-def _with_tensorflow(paths: Sequence[str], size: tuple[int, int]) -> None:
-    """Decodes fully, resizes with four neighbors per pixel without a filter (OpenCV's INTER_LINEAR), encodes."""
-    for path in paths:
-        image = tf.io.decode_jpeg(tf.io.read_file(path), channels=3)
-        small = tf.raw_ops.ResizeBilinear(images=image[tf.newaxis], size=size, half_pixel_centers=True)[0]
-        tf.io.encode_jpeg(tf.cast(small, tf.uint8), format="rgb", quality=_QUALITY)
+        yield ask
 
 
 def pixels_only(encoded: Sequence[bytes], ratio: int, threads: int) -> None:
@@ -240,15 +174,10 @@ def pixels_only(encoded: Sequence[bytes], ratio: int, threads: int) -> None:
             pass
 
 
-def shards(config: Config, dataset: str, out: str) -> int:
-    """Writes the transformed shards, as a worker of Beam does; returns the number of records."""
-    source = ImageDataset.open(dataset)
-    plan = planning.plan_transform(source, *read_recipe(transform_recipe(config)))
-    staging = planning.open_staging(out, plan.dataset)
-    work = planning.TransformWork.of(source, plan, staging, {})
-    return sum(planning.write_numbered(number, work) for number in range(len(work.shards)))
-
-
-def transform(config: Config, dataset: str, out: str) -> None:
-    """Runs the component as TFX runs it."""
-    transform_dataset(dataset, transform_recipe(config), Path(out, "transform"))
+def shards(config: Config, source: ImageDataset, out: Path) -> None:
+    """Writes the transformed shards, as a worker of Beam does."""
+    plan = transform_plan.plan_transform(source, *read_recipe(transform_recipe(config)))
+    staging = transform_plan.open_staging(str(out), plan.dataset)
+    work = transform_plan.TransformWork.of(source, plan, staging, {})
+    for number in range(len(work.shards)):
+        transform_plan.write_numbered(number, work)

@@ -1,64 +1,25 @@
-"""The command `shardwright`. Each command imports its work when it runs, so that `--help` is fast."""
+"""The command `shardwright`. The code of a command is imported when it is called, so that `--help` is fast."""
 
 from __future__ import annotations
 
 import argparse
-import functools
 import importlib
 import os
 import sys
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 
 from shardwright.errors import NO_ROOM, ShardwrightError, describe_os_error
-from shardwright.pipelines.commands import completion
 from shardwright.pipelines.commands.documentation import address, page_of_error
-from shardwright.pipelines.commands.parsers import Commands, Parser, parse
+from shardwright.pipelines.commands.parsers import build_parser, parse
 from shardwright.running.extras import missing_extra
 from shardwright.running.progress import quiet_output
 from shardwright.text.escaping import escape_message, escaped_streams
-from shardwright.version import __version__
+
+__all__ = ["build_parser", "main"]
 
 _EXIT_INTERRUPTED = 130
-# Modules of `shardwright.pipelines.commands`.
-_COMMANDS = (
-    "bench",
-    "clean",
-    "deliver",
-    "compile",
-    "convert",
-    "derived",
-    "diff",
-    "docs",
-    "doctor",
-    "drift",
-    "estimate",
-    "export",
-    "forget",
-    "get",
-    "ingest",
-    "init",
-    "init_pipeline",
-    "inspect",
-    "lineage",
-    "predict",
-    "preflight",
-    "relabel",
-    "report",
-    "retry_rejects",
-    "run",
-    "runs",
-    "sample",
-    "schema",
-    "card",
-    "stats",
-    "submit",
-    "transform",
-    "validate",
-    "verify",
-    "weights",
-)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -80,14 +41,15 @@ def _run_command(arguments: Sequence[str] | None) -> int:
     options = argparse.Namespace(invoked=None, target=None)
     try:
         try:
-            parse(build_parser(), sys.argv[1:] if arguments is None else arguments, options)
-            command: Callable[[argparse.Namespace], int] = options.command
+            parse(sys.argv[1:] if arguments is None else arguments, options)
+            module, _, function = options.call.partition(":")
             # Notes would be in the middle of what a script reads.
             with warnings.catch_warnings(), quiet_output(options.quiet or getattr(options, "json", False)):
                 if not sys.warnoptions:
                     # Google's clients write a screen of their plans on Python 3.10.
                     warnings.simplefilter("ignore", FutureWarning)
-                return command(options)
+                command = getattr(importlib.import_module(f"shardwright.pipelines.commands.{module}"), function)
+                return int(command(options))
         finally:
             # A failure to write is reported here, before Python reports it at exit.
             sys.stdout.flush()
@@ -136,22 +98,6 @@ def _drop_output() -> None:
     """Discards the rest of the output: Python would otherwise fail again when it flushes at exit."""
     with suppress(OSError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-
-
-@functools.cache
-def build_parser() -> Parser:
-    """Returns the parser of the program, with all commands."""
-    parser = Parser(
-        prog="shardwright",
-        description="Turns image folders and segmentation CSVs into sharded, checked, reproducible TFRecord datasets, "
-        "and trains on them.",
-    )
-    parser.add_argument("--version", action="version", version=f"shardwright {__version__}")
-    commands = Commands(parser)
-    for name in _COMMANDS:
-        importlib.import_module(f"shardwright.pipelines.commands.{name}").add(commands)
-    completion.add(commands, parser)
-    return parser
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -30,14 +31,18 @@ from shardwright.pipelines.cloud.machines import check_hosts, trainer_slice, wit
 from shardwright.pipelines.cloud.pipeline_document import (
     Compiled,
     Target,
-    check_required,
     compile_job,
     containers,
+    errors_of,
     executor_label,
     input_places,
+    missing_options,
+    refuse_all,
     staging_notes,
+    unreadable_weights,
 )
 from shardwright.pipelines.cloud.pod_documents import pod_settings
+from shardwright.pipelines.graph_inputs import check_options
 from shardwright.staging.staging import VOLUME_STAGING
 from shardwright.storage.fingerprint import canonical_json
 from shardwright.storage.paths import scheme_of
@@ -72,13 +77,9 @@ def compile_kubeflow(config: Config, config_file: Path) -> Compiled:
     Raises:
         ShardwrightError: something about the configuration, the input or the schema is wrong.
     """
-    section = config.kubeflow
-    check_required(section, SECTION, "image", "push_directory")
-    trainer = section.trainer
-    _tpu_slice(config)
-    config = with_accelerator(config, "kubeflow.trainer", trainer.machine is not None, trainer.gpu)
+    refuse_all(target_errors(config))
+    section, config = config.kubeflow, _with_accelerator(config)
     image = image_notes(SECTION, str(section.image), config.trainer.accelerator)
-    _check_locations(config, section)
     root = (section.pipeline_root or _CLUSTERS_OWN_ROOT).rstrip("/")
     target = Target(
         section=SECTION,
@@ -110,6 +111,22 @@ def compile_kubeflow(config: Config, config_file: Path) -> Compiled:
         else:
             notes += (f"kubeflow.notify: left out, since Kubeflow Pipelines {section.version} would refuse it",)
     return dataclasses.replace(compiled, notes=(*compiled.notes, *notes, *image))
+
+
+def target_errors(config: Config) -> list[ConfigError]:
+    """Returns everything in a configuration that keeps it from being compiled for Kubeflow Pipelines."""
+    section = config.kubeflow
+    return [
+        *missing_options(section, "image", "push_directory"),
+        *errors_of(lambda: _tpu_slice(config), lambda: _with_accelerator(config), lambda: check_options(config)),
+        *_misplaced(config, section),
+        *unreadable_weights(config),
+    ]
+
+
+def _with_accelerator(config: Config) -> Config:
+    trainer = config.kubeflow.trainer
+    return with_accelerator(config, "kubeflow.trainer", trainer.machine is not None, trainer.gpu)
 
 
 def kubeflow_document(config: Config, compiled: Compiled) -> str:
@@ -204,7 +221,7 @@ def largest_argument(spec: dict[str, Any]) -> tuple[int, str]:
     """
     parts = {"the graph": spec["root"]}
     parts |= {f"the component {name}": component for name, component in spec["components"].items()}
-    parts |= {f"the container of {name}": one for name, one in spec["deploymentSpec"]["executors"].items()}
+    parts |= {f"the container of {name}": executor for name, executor in spec["deploymentSpec"]["executors"].items()}
     return max((len(json.dumps(part, ensure_ascii=False).encode()), name) for name, part in parts.items())
 
 
@@ -250,9 +267,9 @@ def _node_placement(config: Config, component: str) -> tuple[dict[str, str], lis
         }
         for toleration in section.tolerations.get(component, ())
     ]
-    found = _tpu_slice(config) if component == "Trainer" else None
-    if found is not None:
-        selector |= found.node_selector
+    rented = _tpu_slice(config) if component == "Trainer" else None
+    if rented is not None:
+        selector |= rented.node_selector
         tolerations.append({"key": tpu.RESOURCE, "operator": "Exists", "effect": "NoSchedule"})
     return selector, tolerations
 
@@ -261,30 +278,30 @@ def _tpu_slice(config: Config) -> tpu.TpuSlice | None:
     trainer = config.kubeflow.trainer
     if trainer.machine is None:
         return None
-    found = trainer_slice("kubeflow.trainer", trainer.machine, trainer.topology, config.trainer.accelerator)
-    check_hosts("kubeflow.trainer", found, config.trainer.hosts)
-    return found
+    rented = trainer_slice("kubeflow.trainer", trainer.machine, trainer.topology, config.trainer.accelerator)
+    check_hosts("kubeflow.trainer", rented, config.trainer.hosts)
+    return rented
 
 
 def _has_several_hosts(config: Config) -> bool:
-    found = _tpu_slice(config)
-    return found is not None and found.hosts > 1
+    rented = _tpu_slice(config)
+    return rented is not None and rented.hosts > 1
 
 
 def _add_jobset(config: Config, job: dict[str, Any]) -> tuple[str, ...]:
     """Makes the Trainer's pod start a JobSet if its slice has several hosts; returns notes for the user."""
-    found = _tpu_slice(config)
-    if found is None or found.hosts == 1:
+    rented = _tpu_slice(config)
+    if rented is None or rented.hosts == 1:
         return ()
     selector, tolerations = _node_placement(config, "Trainer")
     image = _IMAGE_OF_THE_RUN if config.kubeflow.image_parameter else str(config.kubeflow.image)
     placing = {"nodeSelector": selector, "tolerations": tolerations}
-    template = jobset_template(config.kubeflow, found, image, placing)
+    template = jobset_template(config.kubeflow, rented, image, placing)
     shared = f"{_shared_folder(config.kubeflow)}/.shardwright-jobsets"
     container = dict(containers(job))["Trainer"]
     container["args"] = ["--jobset", canonical_json(template), "--shared", shared, *container["args"]]
     role = "its service account needs a Role (`shardwright docs deploy/kubeflow`)"
-    return (f"Trainer starts a JobSet of {found.hosts} pods: {role}",)
+    return (f"Trainer starts a JobSet of {rented.hosts} pods: {role}",)
 
 
 def _add_variables(config: Config, job: dict[str, Any]) -> None:
@@ -295,11 +312,11 @@ def _add_variables(config: Config, job: dict[str, Any]) -> None:
 
 
 def _add_accelerator(config: Config, job: dict[str, Any]) -> None:
-    found, trainer = _tpu_slice(config), config.kubeflow.trainer
-    if (found is None and trainer.gpu is None) or _has_several_hosts(config):
+    rented, trainer = _tpu_slice(config), config.kubeflow.trainer
+    if (rented is None and trainer.gpu is None) or _has_several_hosts(config):
         return
     # The backend uses any type as the resource's name.
-    kind, count = (tpu.RESOURCE, found.chips_per_host) if found else (trainer.gpu, trainer.gpus)
+    kind, count = (tpu.RESOURCE, rented.chips_per_host) if rented else (trainer.gpu, trainer.gpus)
     container = dict(containers(job))["Trainer"]
     container.setdefault("resources", {})["accelerator"] = {"type": kind, "count": str(count)}
 
@@ -321,9 +338,10 @@ def _shared_folder(section: KubeflowConfig) -> str:
     return "" if volume is None else volume.path.rstrip("/")
 
 
-def _check_locations(config: Config, section: KubeflowConfig) -> None:
-    if section.volume_of(str(section.push_directory)) is None:
-        raise ConfigError(
+def _misplaced(config: Config, section: KubeflowConfig) -> Iterator[ConfigError]:
+    """Yields an error for each place of data that not every pod reads, or writes."""
+    if section.push_directory is not None and section.volume_of(section.push_directory) is None:
+        yield ConfigError(
             "kubeflow.push_directory",
             f"{section.push_directory!r} is not on a volume, so no pod would see models that another one pushed",
             "Write a folder below the path of one of kubeflow.volumes.",
@@ -331,7 +349,7 @@ def _check_locations(config: Config, section: KubeflowConfig) -> None:
     places = input_places(config) if section.data_root is None else {"kubeflow.data_root": section.data_root}
     for option in uses_baseline(config):
         if scheme_of(str(section.pipeline_root)) is None:
-            raise ConfigError(
+            yield ConfigError(
                 option,
                 f"{BLESSED!r} is a dataset of an earlier run, and tasks cannot read the cluster's own store",
                 "Let kubeflow.pipeline_root be gs:// or s3://, or name a dataset by its path.",
@@ -340,6 +358,6 @@ def _check_locations(config: Config, section: KubeflowConfig) -> None:
         places["gate.drift.reference"] = config.resolve(config.gate.drift.reference)
     for path, place in places.items():
         if scheme_of(place) is None and section.volume_of(place) is None:
-            raise ConfigError(
+            yield ConfigError(
                 path, f"{place!r} is not on a bucket or a volume", "Write gs://, s3:// or a folder of kubeflow.volumes."
             )

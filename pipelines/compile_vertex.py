@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,11 +22,15 @@ from shardwright.pipelines.cloud.machines import check_hosts, check_machine, tra
 from shardwright.pipelines.cloud.pipeline_document import (
     Compiled,
     Target,
-    check_required,
     compile_job,
+    errors_of,
     input_places,
+    missing_options,
+    refuse_all,
     staging_notes,
+    unreadable_weights,
 )
+from shardwright.pipelines.graph_inputs import check_options
 from shardwright.staging.staging import STAGING_VARIABLE
 from shardwright.storage.paths import GCS, scheme_of
 
@@ -42,13 +47,9 @@ def compile_vertex(config: Config, config_file: Path) -> Compiled:
     Raises:
         ShardwrightError: something about the configuration, the input or the schema is wrong.
     """
-    section = config.vertex
-    check_required(section, SECTION, "image", "project", "region", "pipeline_root")
-    trainer = section.trainer
-    config = with_accelerator(config, "vertex.trainer", trainer.machine in tpu.MACHINES, trainer.gpu)
-    custom_job = _custom_job(config, section)
+    refuse_all(target_errors(config))
+    section, config = config.vertex, _with_accelerator(config)
     image = image_notes(SECTION, str(section.image), config.trainer.accelerator)
-    _check_locations(config, section)
     root = str(section.pipeline_root).rstrip("/")
     target = Target(
         section=SECTION,
@@ -61,7 +62,7 @@ def compile_vertex(config: Config, config_file: Path) -> Compiled:
         artifacts=_artifacts,
         beam={name: dataflow_options(section, root) for name in section.dataflow.components},
         resources=section.resources,
-        custom_job=custom_job,
+        custom_job=_custom_job(config, section),
         labels=section.labels,
     )
     compiled = compile_job(config, config_file, target)
@@ -69,6 +70,22 @@ def compile_vertex(config: Config, config_file: Path) -> Compiled:
         add_email_task(compiled.job["pipelineSpec"], section.notify.emails)
     notes = staging_notes(config, str(target.staging), "a bucket of Google Cloud")
     return dataclasses.replace(compiled, notes=(*compiled.notes, *notes, *image))
+
+
+def target_errors(config: Config) -> list[ConfigError]:
+    """Returns everything in a configuration that keeps it from being compiled for Vertex AI."""
+    section = config.vertex
+    return [
+        *missing_options(section, "image", "project", "region", "pipeline_root"),
+        *errors_of(lambda: _custom_job(_with_accelerator(config), section), lambda: check_options(config)),
+        *_misplaced(config, section),
+        *unreadable_weights(config),
+    ]
+
+
+def _with_accelerator(config: Config) -> Config:
+    trainer = config.vertex.trainer
+    return with_accelerator(config, "vertex.trainer", trainer.machine in tpu.MACHINES, trainer.gpu)
 
 
 def _artifacts(step: Step) -> str:
@@ -83,13 +100,9 @@ def _artifacts(step: Step) -> str:
 
 def _staging(config: Config) -> str:
     """Returns the folder of finished shards and checkpoints, which outlive an attempt."""
-    if _stages_on_bucket(config):
+    if scheme_of(str(config.run.staging)) == GCS:
         return str(config.run.staging).rstrip("/")
     return f"{str(config.vertex.pipeline_root).rstrip('/')}/staging"
-
-
-def _stages_on_bucket(config: Config) -> bool:
-    return scheme_of(str(config.run.staging)) == GCS
 
 
 def vertex_document(compiled: Compiled) -> str:
@@ -161,18 +174,18 @@ def worker_pools(config: Config) -> list[dict[str, Any]]:
         }
     pool: dict[str, Any] = {"machine_spec": spec, "replica_count": 1, "container_spec": container}
     disk = trainer.disk
-    given = {"boot_disk_type": disk.type, "boot_disk_size_gb": disk.size and -(-disk.size // _GIGABYTE)}
-    if any(given.values()):
-        pool["disk_spec"] = {name: value for name, value in given.items() if value is not None}
+    spec_of_disk = {"boot_disk_type": disk.type, "boot_disk_size_gb": disk.size and -(-disk.size // _GIGABYTE)}
+    if any(spec_of_disk.values()):
+        pool["disk_spec"] = {name: value for name, value in spec_of_disk.items() if value is not None}
     return [pool]
 
 
 def _tpu_slice(config: Config, machine: str) -> tpu.TpuSlice:
     path = "vertex.trainer"
-    found = trainer_slice(path, machine, config.vertex.trainer.topology, config.trainer.accelerator)
-    found.check_on_vertex()
-    check_hosts(path, found, config.trainer.hosts)
-    return found
+    rented = trainer_slice(path, machine, config.vertex.trainer.topology, config.trainer.accelerator)
+    rented.check_on_vertex()
+    check_hosts(path, rented, config.trainer.hosts)
+    return rented
 
 
 def _custom_job(config: Config, section: VertexConfig) -> dict[str, Any] | None:
@@ -205,25 +218,24 @@ def _custom_job(config: Config, section: VertexConfig) -> dict[str, Any] | None:
 
 def _scheduling(trainer: VertexTrainer) -> dict[str, Any]:
     """Returns the job's `Scheduling` as plain values, as they are kept as JSON: the seconds of a protobuf Duration."""
-    found: dict[str, Any] = {"timeout": {"seconds": round(trainer.max_hours * 3600)}}
+    scheduling: dict[str, Any] = {"timeout": {"seconds": round(trainer.max_hours * 3600)}}
     if trainer.capacity in (SPOT, FLEX_START):
-        found["strategy"] = trainer.capacity.upper()
+        scheduling["strategy"] = trainer.capacity.upper()
     if trainer.max_wait_hours is not None:
-        found["max_wait_duration"] = {"seconds": round(trainer.max_wait_hours * 3600)}
+        scheduling["max_wait_duration"] = {"seconds": round(trainer.max_wait_hours * 3600)}
     if trainer.restart_on_worker_restart:
-        found["restart_job_on_worker_restart"] = True
-    return found
+        scheduling["restart_job_on_worker_restart"] = True
+    return scheduling
 
 
-def _check_locations(config: Config, section: VertexConfig) -> None:
+def _misplaced(config: Config, section: VertexConfig) -> Iterator[ConfigError]:
+    """Yields an error for each place of data that Vertex AI does not read."""
     drift = config.gate.drift
     if drift is not None and drift.reference != BLESSED:
-        check_bucket("gate.drift.reference", drift.reference)
-    if section.data_root is not None:
-        return
-    for path, place in input_places(config).items():
+        yield from errors_of(lambda: check_bucket("gate.drift.reference", drift.reference))
+    for path, place in input_places(config).items() if section.data_root is None else ():
         if scheme_of(place) != GCS:
-            raise ConfigError(
+            yield ConfigError(
                 path,
                 f"{place!r} does not begin with gs://, and Vertex AI reads nothing else",
                 "Put the data into a bucket, and its folder into vertex.data_root.",

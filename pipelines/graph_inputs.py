@@ -78,11 +78,8 @@ def resolve_inputs(config: Config, config_file: Path, *, hashed: bool = True) ->
     Raises:
         ShardwrightError: something about the input or the schema is wrong.
     """
-    if "train" not in config.split.names:
-        raise ConfigError("split", "no split named train", "Add train; only `shardwright ingest` needs none.")
+    check_options(config)
     asked, config = config, resolve_baseline(config) if hashed else without_baseline(config)
-    _check_presets(config)
-    _check_values(config)
     if hashed:
         _check_root(run_root(config), locate(config).images)
     surveyed = survey_input(IngestRecipe.of(config), locate(config))
@@ -128,7 +125,7 @@ def resolve_inputs(config: Config, config_file: Path, *, hashed: bool = True) ->
 
 def _baseline_notes(asked: Config, config: Config) -> Iterator[str]:
     drift = config.gate.drift
-    found = {
+    files = {
         "reuse_from": config.reuse_from,
         "split.keep_from": config.split.keep_from,
         "gate.drift.reference": None if drift is None else drift.reference,
@@ -139,7 +136,7 @@ def _baseline_notes(asked: Config, config: Config) -> Iterator[str]:
     if blessing is not None:
         none = "none: the same input as the blessed model's, which makes the same dataset again"
     for path in uses_baseline(asked):
-        yield f"{path}: {found[path] or none}"
+        yield f"{path}: {files[path] or none}"
     if asked.trainer.warm_start == BLESSED:
         begun = "no model yet, since none was ever blessed"
         if blessing is not None:
@@ -155,14 +152,38 @@ def render_schema_file(config: Config, config_file: Path, *, force: bool) -> Pat
     """
     file = schema_file_for(config_file)
     config = resolve_baseline(config)
-    _check_presets(config)
-    _check_values(config)
+    _check_stored(config)
     rendered = _render(config, survey_input(IngestRecipe.of(config), locate(config)))
     if file.exists() and not force:
         check_schema(_schema_text(file), rendered, str(file))
         raise UsageError(f"{file}: exists already and fits. Use --force to replace it; curated changes would be lost.")
     _write_schema(rendered, file)
     return file
+
+
+def check_options(config: Config) -> None:
+    """Refuses options with which `shardwright ingest` makes a dataset, and no pipeline can train on it.
+
+    Raises:
+        ConfigError: an option is such a one.
+    """
+    if "train" not in config.split.names:
+        raise ConfigError("split", "no split named train", "Add train; only `shardwright ingest` needs none.")
+    _check_stored(config)
+
+
+def _check_stored(config: Config) -> None:
+    """Checks that features have the names and forms that the components read, and that serving can repeat the ingest.
+
+    Images must stay encoded files, which the transform decodes.
+    """
+    if not config.features.ours:
+        problem = "a pipeline reads features by their own names"
+        raise ConfigError("features", problem, "Remove the section, or use `shardwright ingest`.")
+    if config.images.encoding in ("tensor", "raw"):
+        problem = f"a pipeline does not take {config.images.encoding} values"
+        raise ConfigError("images.encoding", problem, "Use jpeg or png, or `shardwright ingest`.")
+    ingest_image_options({"images": dataclasses.asdict(config.images)})
 
 
 def _schema_text(file: Path) -> str:
@@ -193,16 +214,6 @@ def _nothing_to_train(surveyed: SurveyedInput) -> ConfigError:
     return ConfigError("input.labels", what, fix)
 
 
-def _check_presets(config: Config) -> None:
-    """Checks that features have Shardwright's names and forms, which the components read."""
-    if not config.features.ours:
-        raise ConfigError(
-            "features",
-            "a pipeline reads features by their own names",
-            "Remove the section, or use `shardwright ingest`.",
-        )
-
-
 def _check_transform(config: Config, surveyed: SurveyedInput, labels: str) -> None:
     """Checks the transform now, before the ingest, and that the Trainer can read its output."""
     features = example_features(config.task, surveyed.survey, config.images)
@@ -211,17 +222,6 @@ def _check_transform(config: Config, surveyed: SurveyedInput, labels: str) -> No
     if config.transform.preset == RLE_TEXT:
         what = "the Trainer reads run lengths as numbers, and rle_text stores text"
         raise ConfigError("transform.preset", what, "Use tf_vision or tfds.")
-
-
-def _check_values(config: Config) -> None:
-    """Checks that images stay encoded files, which the transform decodes, and that serving can repeat the ingest."""
-    if config.images.encoding in ("tensor", "raw"):
-        raise ConfigError(
-            "images.encoding",
-            f"a pipeline does not take {config.images.encoding} values",
-            "Use jpeg or png, or `shardwright ingest`.",
-        )
-    ingest_image_options({"images": dataclasses.asdict(config.images)})
 
 
 def _render(config: Config, surveyed: SurveyedInput) -> str:

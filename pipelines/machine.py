@@ -79,11 +79,11 @@ def check_memory(meminfo: Path = Path("/proc/meminfo"), cgroup: Path = _CGROUP) 
 def check_disk(folder: str) -> Check:
     """Returns the free space of a folder's disk."""
     try:
-        found = shutil.disk_usage(folder)
+        usage = shutil.disk_usage(folder)
     except OSError as error:
         return Check("disk", PROBLEM, f"{folder}: {error.strerror}")
-    text = f"{folder}: {_gigabytes(found.free)} of {_gigabytes(found.total)} free"
-    if found.free < _LEAST_DISK:
+    text = f"{folder}: {_gigabytes(usage.free)} of {_gigabytes(usage.total)} free"
+    if usage.free < _LEAST_DISK:
         return Check("disk", PROBLEM, f"{text}. Free some space: `shardwright clean` removes old runs.")
     return Check("disk", OK, text)
 
@@ -121,7 +121,7 @@ def check_credentials(
     named = environment.get(file_variable)
     if named:
         # KUBECONFIG may name several files.
-        if any(Path(one).is_file() for one in named.split(os.pathsep) if one):
+        if any(Path(name).is_file() for name in named.split(os.pathsep) if name):
             return Check(provider, OK, f"credentials: the file of {file_variable} exists")
         return Check(provider, PROBLEM, f"{file_variable} names a file that does not exist. Correct it, or unset it.")
     folder_variable, file = _FOLDERS.get(provider, ("", ""))

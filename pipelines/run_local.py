@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import logging
 import os
+import shlex
 import sys
 import time
 from collections.abc import Iterator
@@ -102,6 +103,8 @@ def run_local(config_path: str, *, root: str | None = None, verbose: bool = Fals
         print(f"\n{summary.table()}\n\n{seconds:.0f} s in all; log: {shown_log}", flush=True)
     if not summary.blessed:
         print(f"shardwright: the model was not blessed: {'; '.join(summary.reasons)}", file=sys.stderr)
+    elif not as_json:
+        print_progress(f"Next: shardwright predict {shlex.quote(str(run_root))} IMAGES --out predictions.csv")
     hook.finished(summary.facts, blessed=summary.blessed, reasons=list(summary.reasons), seconds=seconds)
     return 0 if summary.blessed else 1
 
@@ -175,8 +178,8 @@ def _check_disk_space(config: Config, resolved: ResolvedInputs, run_root: str) -
     only_warn = config.run.space == WARN
     needed = estimate_space(resolved.images, resolved.bytes, config.images, config.transform)
     family = Family(find_artifacts(f"{run_root}/{ARTIFACTS}"))
-    there = [one.digest for one in family.artifacts.values() if one.data == resolved.fingerprint]
-    again = any(one.parents.get("input") in there for one in family.artifacts.values())
+    there = [artifact.digest for artifact in family.artifacts.values() if artifact.data == resolved.fingerprint]
+    again = any(artifact.parents.get("input") in there for artifact in family.artifacts.values())
     dataset, transformed = 0 if there else needed.dataset, 0 if again else needed.transformed
     staging = config.resolve(config.run.staging) if config.run.staging else run_root
     if not is_remote(staging) and not same_disk(run_root, staging):

@@ -64,17 +64,17 @@ def transform_dataset(
     check_not_inside(out, source.root)
     plan = planning.plan_transform(source, *read_recipe(recipe))
     if out.exists():
-        found = open_if_committed(out / EXAMPLES, plan.dataset.fingerprint) if (out / EXAMPLES).is_dir() else None
-        if found is None:
+        examples = open_if_committed(out / EXAMPLES, plan.dataset.fingerprint) if (out / EXAMPLES).is_dir() else None
+        if examples is None:
             raise UsageError(f"{out}: exists already with other content. Name another folder, or remove this one.")
-        return found
+        return examples
     # With the folder's name, since the same transform may be written to another folder concurrently.
     with assembling(out, fingerprint([plan.dataset.fingerprint, out.name])) as folder:
         _run(dataset, recipe, folder, staging or own, list(beam))
         remove_staged(own, out)
-        found = ImageDataset.open(folder / EXAMPLES).manifest
+        manifest = ImageDataset.open(folder / EXAMPLES).manifest
         appear(folder, out)
-    return found
+    return manifest
 
 
 def _run(dataset: str, recipe: str, folder: Path, staging: str, beam: list[str]) -> None:

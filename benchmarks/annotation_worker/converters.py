@@ -50,16 +50,16 @@ def write_datumaro(row: str, scene: Scene, out: Path) -> None:
     numbers = itertools.count(1)
     for image in scene["images"]:
         drawn: list[Any] = []
-        for one in objects(image, *kinds):
+        for region in objects(image, *kinds):
             number = next(numbers)
-            label, group = labels.index(one["class"]), {"group": number, "id": number}
-            if "polygon" in one:
-                drawn.append(dm.Polygon(one["polygon"], label=label, **group))
-            elif "box" in one:
-                left, top, right, bottom = one["box"]
+            label, group = labels.index(region["class"]), {"group": number, "id": number}
+            if "polygon" in region:
+                drawn.append(dm.Polygon(region["polygon"], label=label, **group))
+            elif "box" in region:
+                left, top, right, bottom = region["box"]
                 drawn.append(dm.Bbox(left, top, right - left, bottom - top, label=label, **group))
             else:
-                drawn.append(dm.Mask(pixels(one, image).astype(bool), label=label, **group))
+                drawn.append(dm.Mask(pixels(region, image).astype(bool), label=label, **group))
         if "tag" in kinds:
             drawn.append(dm.Label(labels.index(image["tag"])))
         media = dm.Image.from_file(path=image["path"])
@@ -76,61 +76,63 @@ def read_datumaro(row: str, scene: Scene, out: Path) -> Truth:
     form, *kinds = _DATUMARO[row]
     if form == "coco_instances":
         read = [read_coco_file(scene, file, "masks", "boxes") for file in out.glob("annotations/*.json")]
-        return {name: max((one[name] for one in read), key=lambda part: len(part["boxes"])) for name in read[0]}
+        return {name: max((truth[name] for truth in read), key=lambda part: len(part["boxes"])) for name in read[0]}
     if "mask" in kinds and form == "open_images":
         return _read_png_masks(scene, out)
     # Among outlines, boxes are drawn as masks.
     parts = {"polygon": "masks", "mask": "masks", "box": "boxes", "tag": "classes"}
-    found = Collected(scene, *dict.fromkeys(parts[kind] for kind in kinds))
+    collected = Collected(scene, *dict.fromkeys(parts[kind] for kind in kinds))
     by_stem = {Path(image["name"]).stem: image["name"] for image in scene["images"]}
     dataset = dm.Dataset.import_from(str(out), {"yolo_ultralytics": "yolo"}.get(form, form))
     names = [label.name for label in dataset.categories()[dm.AnnotationType.label]]
     for item in dataset:
         # The reader of class folders puts the class before the name.
         name = by_stem[Path(item.id).name.rpartition(":")[2]]
-        for one in item.annotations:
-            label = names[one.label] if one.label is not None else ""
+        for annotation in item.annotations:
+            label = names[annotation.label] if annotation.label is not None else ""
             if label == "background":
                 continue
-            if one.type == dm.AnnotationType.polygon:
+            if annotation.type == dm.AnnotationType.polygon:
                 # Its points are float32.
-                found.polygon(name, label, [round(float(number), 4) for number in one.points])
-            elif one.type == dm.AnnotationType.mask:
-                found.mask(name, label, one.image)
-            elif one.type == dm.AnnotationType.bbox:
-                edges = one.x, one.y, one.x + one.w, one.y + one.h
-                found.box(name, label, *edges)
+                collected.polygon(name, label, [round(float(number), 4) for number in annotation.points])
+            elif annotation.type == dm.AnnotationType.mask:
+                collected.mask(name, label, annotation.image)
+            elif annotation.type == dm.AnnotationType.bbox:
+                edges = annotation.x, annotation.y, annotation.x + annotation.w, annotation.y + annotation.h
+                collected.box(name, label, *edges)
                 left, top, right, bottom = (round(float(edge), 4) for edge in edges)
-                found.polygon(name, label, [left, top, right, top, right, bottom, left, bottom])
-            elif one.type == dm.AnnotationType.label:
-                found.tag(name, label)
-    return found.truth()
+                collected.polygon(name, label, [left, top, right, top, right, bottom, left, bottom])
+            elif annotation.type == dm.AnnotationType.label:
+                collected.tag(name, label)
+    return collected.truth()
 
 
 def _read_png_masks(scene: Scene, out: Path) -> Truth:
     """Reads the PNG files of Open Images, for which datumaro's reader wants the sizes of the images."""
     from PIL import Image
 
-    found = Collected(scene, "masks")
+    collected = Collected(scene, "masks")
     for file in (out / "masks").rglob("*.png"):
         stem, label, _ = file.stem.rsplit("_", 2)
-        found.mask(f"{stem}.jpg", label, np.asarray(Image.open(file)) > 0)
-    return found.truth()
+        collected.mask(f"{stem}.jpg", label, np.asarray(Image.open(file)) > 0)
+    return collected.truth()
 
 
 # --- globox: boxes
 
 
+# Row -> what globox calls the format, and the file or folder of it.
 _GLOBOX = {
-    "globox: COCO boxes": "coco.json",
-    "globox: CVAT": "annotations.xml",
-    "globox: LabelMe": "",
-    "globox: VIA": "via.json",
-    "globox: Open Images": "boxes.csv",
-    "globox: YOLO (Darknet)": "",
-    "globox: YOLO v5": "labels",
-    "globox: Pascal VOC": "Annotations",
+    "globox: COCO boxes": ("coco", "coco.json"),
+    "globox: CVAT": ("cvat", "annotations.xml"),
+    "globox: LabelMe": ("labelme", ""),
+    "globox: VIA": ("via_json", "via.json"),
+    "globox: Open Images": ("openimage", "boxes.csv"),
+    "globox: YOLO (Darknet)": ("yolo_darknet", ""),
+    "globox: YOLO v5": ("yolo_v5", "labels"),
+    "globox: Pascal VOC": ("pascal_voc", "Annotations"),
 }
+_WITH_IMAGES = ("via_json", "openimage", "yolo_darknet", "yolo_v5")
 
 
 @writes(*_GLOBOX)
@@ -138,38 +140,30 @@ def write_globox(row: str, scene: Scene, out: Path) -> None:
     """Saves boxes with globox."""
     from globox import Annotation, AnnotationSet, BoundingBox
 
+    form, target = _GLOBOX[row]
     # Tools that write a file for each image have it next to the image, or in a folder next to that of the images.
-    copy_images(scene, out if row in ("globox: LabelMe", "globox: YOLO (Darknet)") else out / "images")
+    copy_images(scene, out / "images" if target else out)
     saved = AnnotationSet(
         Annotation(
             image_id=image["name"],
             image_size=(image["width"], image["height"]),
-            boxes=[BoundingBox.create(label=one["class"], coords=tuple(one["box"])) for one in objects(image, "box")],
+            boxes=[
+                BoundingBox.create(label=region["class"], coords=tuple(region["box"]))
+                for region in objects(image, "box")
+            ],
         )
         for image in scene["images"]
     )
-    target, names = out / _GLOBOX[row], {name: number for number, name in enumerate(scene["classes"])}
-    if row == "globox: COCO boxes":
-        saved.save_coco(target, auto_ids=True)
-    elif row == "globox: CVAT":
-        saved.save_cvat(target)
-    elif row == "globox: LabelMe":
-        saved.save_labelme(target)
-    elif row == "globox: VIA":
-        saved.save_via_json(target, image_folder=out / "images")
-    elif row == "globox: Open Images":
-        saved.save_openimage(target)
-    elif row == "globox: Pascal VOC":
-        saved.save_pascal_voc(target)
-    else:
-        save = saved.save_yolo_v5 if row == "globox: YOLO v5" else saved.save_yolo_darknet
-        save(target, label_to_id=names)
-        lines = [f"  {number}: {name}" for name, number in names.items()]
+    numbers = {"label_to_id": {name: number for number, name in enumerate(scene["classes"])}}
+    options: dict[str, dict[str, Any]] = {"coco": {"auto_ids": True}, "via_json": {"image_folder": out / "images"}}
+    options |= {"yolo_v5": numbers, "yolo_darknet": numbers}
+    getattr(saved, f"save_{form}")(out / target, **options.get(form, {}))
+    if form == "yolo_v5":
+        lines = [f"  {number}: {name}" for number, name in enumerate(scene["classes"])]
         text = "\n".join(["path: .", "train: images", "val: images", "names:", *lines, ""])
-        if row == "globox: YOLO v5":
-            (out / "data.yaml").write_text(text, encoding="utf-8")
-        else:
-            (out / "classes.txt").write_text("\n".join([*names, ""]), encoding="utf-8")
+        (out / "data.yaml").write_text(text, encoding="utf-8")
+    elif form == "yolo_darknet":
+        (out / "classes.txt").write_text("\n".join([*scene["classes"], ""]), encoding="utf-8")
 
 
 @reads(*_GLOBOX)
@@ -177,91 +171,73 @@ def read_globox(row: str, scene: Scene, out: Path) -> Truth:
     """Reads boxes with globox."""
     from globox import AnnotationSet
 
-    source = out / _GLOBOX[row]
-    images = out if not _GLOBOX[row] else out / "images"
-    if row == "globox: COCO boxes":
-        read = AnnotationSet.from_coco(source)
-    elif row == "globox: CVAT":
-        read = AnnotationSet.from_cvat(source)
-    elif row == "globox: LabelMe":
-        read = AnnotationSet.from_labelme(source)
-    elif row == "globox: VIA":
-        read = AnnotationSet.from_via_json(source, image_folder=images)
-    elif row == "globox: Open Images":
-        read = AnnotationSet.from_openimage(source, image_folder=images)
-    elif row == "globox: Pascal VOC":
-        read = AnnotationSet.from_pascal_voc(source)
-    else:
-        for listed in source.glob("classes.txt"):
-            listed.rename(out.parent / "classes.txt")
-        from_yolo = AnnotationSet.from_yolo_v5 if row == "globox: YOLO v5" else AnnotationSet.from_yolo_darknet
-        read = from_yolo(source, image_folder=images)
-        if (out.parent / "classes.txt").exists():
-            (out.parent / "classes.txt").rename(source / "classes.txt")
-    found, numbered = Collected(scene, "boxes"), "YOLO" in row
+    form, source = _GLOBOX[row]
+    aside = out.parent / "classes.txt"
+    if form == "yolo_darknet":
+        (out / "classes.txt").rename(aside)  # The reader takes every text for annotations.
+    images = {"image_folder": out / "images" if source else out} if form in _WITH_IMAGES else {}
+    read = getattr(AnnotationSet, f"from_{form}")(out / source, **images)
+    if form == "yolo_darknet":
+        aside.rename(out / "classes.txt")
+    collected = Collected(scene, "boxes")
     for annotation in read:
         for box in annotation.boxes:
-            label = scene["classes"][int(box.label)] if numbered else str(box.label)
-            found.box(Path(annotation.image_id).name, label, box.xmin, box.ymin, box.xmax, box.ymax)
-    return found.truth()
+            label = scene["classes"][int(box.label)] if form.startswith("yolo") else str(box.label)
+            collected.box(Path(annotation.image_id).name, label, box.xmin, box.ymin, box.xmax, box.ymax)
+    return collected.truth()
 
 
 # --- supervision
 
 
-@writes("supervision: COCO", "supervision: YOLO", "supervision: Pascal VOC", "supervision: LabelMe")
+# Row -> what supervision calls the format, and its files and folders besides that of the images.
+_SUPERVISION = {
+    "supervision: COCO": ("coco", "annotations.json"),
+    "supervision: YOLO": ("yolo", "labels", "data.yaml"),
+    "supervision: Pascal VOC": ("pascal_voc", "annotations"),
+    "supervision: LabelMe": ("labelme", "annotations"),
+}
+
+
+@writes(*_SUPERVISION)
 def write_supervision(row: str, scene: Scene, out: Path) -> None:
     """Exports masks or boxes with supervision."""
     import supervision as sv
 
+    form, *places = _SUPERVISION[row]
     paths, detections = [], {}
     for image in scene["images"]:
         path = str(image["path"])
         paths.append(path)
         boxes, masks, labels = [], [], []
-        masked = row != "supervision: Pascal VOC"
-        for one in objects(image, "mask" if masked else "box"):
-            labels.append(scene["classes"].index(one["class"]))
+        masked = form != "pascal_voc"
+        for region in objects(image, "mask" if masked else "box"):
+            labels.append(scene["classes"].index(region["class"]))
             if masked:
-                drawn = pixels(one, image).astype(bool)
+                drawn = pixels(region, image).astype(bool)
                 rows, columns = np.flatnonzero(drawn.any(1)), np.flatnonzero(drawn.any(0))
                 masks.append(drawn)
                 boxes.append([columns[0], rows[0], columns[-1] + 1, rows[-1] + 1])
             else:
-                boxes.append(one["box"])
+                boxes.append(region["box"])
         whole = {"mask": np.array(masks)} if masked else {}
         detections[path] = sv.Detections(np.array(boxes, float), class_id=np.array(labels), **whole)
     dataset = sv.DetectionDataset(classes=scene["classes"], images=paths, annotations=detections)
-    images = str(out / "images")
-    if row == "supervision: COCO":
-        dataset.as_coco(images, str(out / "annotations.json"))
-    elif row == "supervision: YOLO":
-        dataset.as_yolo(images, str(out / "labels"), str(out / "data.yaml"))
-    elif row == "supervision: Pascal VOC":
-        dataset.as_pascal_voc(images, str(out / "annotations"))
-    else:
-        dataset.as_labelme(images, str(out / "annotations"))
+    getattr(dataset, f"as_{form}")(*(str(out / place) for place in ("images", *places)))
 
 
-@reads("supervision: COCO", "supervision: YOLO", "supervision: Pascal VOC", "supervision: LabelMe")
+@reads(*_SUPERVISION)
 def read_supervision(row: str, scene: Scene, out: Path) -> Truth:
     """Reads boxes with supervision."""
     import supervision as sv
 
-    images = str(out / "images")
-    if row == "supervision: COCO":
-        read = sv.DetectionDataset.from_coco(images, str(out / "annotations.json"))
-    elif row == "supervision: YOLO":
-        read = sv.DetectionDataset.from_yolo(images, str(out / "labels"), str(out / "data.yaml"))
-    elif row == "supervision: Pascal VOC":
-        read = sv.DetectionDataset.from_pascal_voc(images, str(out / "annotations"))
-    else:
-        read = sv.DetectionDataset.from_labelme(images, str(out / "annotations"))
-    found = Collected(scene, "boxes")
+    form, *places = _SUPERVISION[row]
+    read = getattr(sv.DetectionDataset, f"from_{form}")(*(str(out / place) for place in ("images", *places)))
+    collected = Collected(scene, "boxes")
     for path, _, detections in read:
         for edges, label in zip(detections.xyxy, detections.class_id, strict=True):
-            found.box(Path(path).name, read.classes[label], *edges)
-    return found.truth()
+            collected.box(Path(path).name, read.classes[label], *edges)
+    return collected.truth()
 
 
 # --- pylabel
@@ -286,14 +262,14 @@ def write_pylabel(row: str, scene: Scene, out: Path) -> None:
 @reads("pylabel: YOLO segments")
 def read_yolo_segments(scene: Scene, out: Path) -> Truth:
     """Reads lines of YOLO as Ultralytics documents them: class x y x y ..., in fractions; pycocotools draws them."""
-    found = Collected(scene, "masks")
+    collected = Collected(scene, "masks")
     for image in scene["images"]:
         for line in (out / "labels" / f"{Path(image['name']).stem}.txt").read_text(encoding="utf-8").splitlines():
             number, *points = line.split()
             sides = [image["width"], image["height"]] * (len(points) // 2)
-            drawn = [float(one) * side for one, side in zip(points, sides, strict=True)]
-            found.polygon(image["name"], scene["classes"][int(number)], drawn)
-    return found.truth()
+            drawn = [float(coordinate) * side for coordinate, side in zip(points, sides, strict=True)]
+            collected.polygon(image["name"], scene["classes"][int(number)], drawn)
+    return collected.truth()
 
 
 @reads("pylabel: Pascal VOC")
@@ -301,10 +277,10 @@ def read_voc_boxes(scene: Scene, out: Path) -> Truth:
     """Reads XML files with the standard library."""
     from xml.etree import ElementTree
 
-    found = Collected(scene, "boxes")
+    collected = Collected(scene, "boxes")
     for file in (out / "Annotations").glob("*.xml"):
         root = ElementTree.parse(file).getroot()  # noqa: S314 - a file that this script has just written
-        for one in root.iter("object"):
-            edges = [float(one.findtext(f"bndbox/{edge}", "")) for edge in ("xmin", "ymin", "xmax", "ymax")]
-            found.box(root.findtext("filename", ""), one.findtext("name", ""), *edges)
-    return found.truth()
+        for element in root.iter("object"):
+            edges = [float(element.findtext(f"bndbox/{edge}", "")) for edge in ("xmin", "ymin", "xmax", "ymax")]
+            collected.box(root.findtext("filename", ""), element.findtext("name", ""), *edges)
+    return collected.truth()

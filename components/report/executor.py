@@ -37,7 +37,7 @@ class Executor(base_executor.BaseExecutor):
         report = Path(artifact_utils.get_single_uri(output_dict["report"]))
         dataset = open_all(input_dict["examples"], self._get_tmp_dir)
         seen = collect_page(dataset)
-        sheets = Sheets(seen.found, CHAPTER_BUDGET)
+        sheets = Sheets(seen.collected, CHAPTER_BUDGET)
         anomalies = [*_anomalies(input_dict, dataset), *leaks(seen.duplicates, sheets)]
         chapters = [anomaly_chapter(anomalies, dataset, sheets)]
         parents = {"dataset": dataset.manifest.digest}

@@ -22,7 +22,7 @@ from shardwright.pipelines.cloud.deliver_model import (
     registered_version,
 )
 from shardwright.pipelines.cloud.kserve import pushed_folder
-from shardwright.pipelines.cloud.pipeline_document import check_required
+from shardwright.pipelines.cloud.pipeline_document import missing_options, refuse_all
 from shardwright.pipelines.cloud.pod_documents import add_to_pod, mounted_claims, restrict
 from shardwright.storage.paths import scheme_of
 
@@ -121,7 +121,7 @@ def predict_job(config: Config, images: str, out: str) -> str:
         ConfigError: the configuration names no image.
     """
     section = config.kubeflow
-    check_required(section, "kubeflow", "image", "push_directory")
+    refuse_all(missing_options(section, "image", "push_directory"))
     for place in (images, out):
         if scheme_of(place) is None and section.volume_of(place) is None:
             raise UsageError(f"--batch: {place!r} is not on a bucket or a volume. Use a folder of kubeflow.volumes.")

@@ -217,16 +217,18 @@ def estimate(config: Config, target: str, prices: PriceTable, images: int, size:
     return Estimate(images, size, prices.currency, tuple(rows))
 
 
-def estimate_text(found: Estimate) -> str:
+def estimate_text(estimate: Estimate) -> str:
     """Returns the estimate as a table for a terminal."""
-    lines = [f"{counted(found.images, 'image')}, {found.bytes / _GIGABYTE:,.1f} GB; a run in which nothing is cached"]
-    for row in found.rows:
+    lines = [
+        f"{counted(estimate.images, 'image')}, {estimate.bytes / _GIGABYTE:,.1f} GB; a run in which nothing is cached"
+    ]
+    for row in estimate.rows:
         amount = "?" if row.amount is None else f"{row.amount:,.{0 if row.unit == _REQUESTS else 1}f}"
         price = "?" if row.price is None else f"{row.price:,.2f}"
-        lines.append(f"  {row.step:<10}{amount:>12} {row.unit:<14}{price:>12} {found.currency}  {row.basis}")
-    incomplete = f" (incomplete, without {', '.join(found.unknown)})" if found.unknown else ""
-    monthly = "" if "storage" in found.unknown else ", and the storage of each month"
-    lines.append(f"total: {found.total:,.2f} {found.currency}{incomplete}{monthly}")
+        lines.append(f"  {row.step:<10}{amount:>12} {row.unit:<14}{price:>12} {estimate.currency}  {row.basis}")
+    incomplete = f" (incomplete, without {', '.join(estimate.unknown)})" if estimate.unknown else ""
+    monthly = "" if "storage" in estimate.unknown else ", and the storage of each month"
+    lines.append(f"total: {estimate.total:,.2f} {estimate.currency}{incomplete}{monthly}")
     lines.append("not counted: statistics, report, evaluation, start of machines, network")
     return "\n".join(lines)
 

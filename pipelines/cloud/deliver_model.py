@@ -25,8 +25,9 @@ from shardwright.config import Config
 from shardwright.config.cloud import check_image
 from shardwright.config.vertex import MACHINE
 from shardwright.errors import CheckFailed, UsageError
+from shardwright.images.encode_picture import encode_picture
 from shardwright.lineage.blessing import Blessing, read_blessing
-from shardwright.pipelines.cloud.pipeline_document import check_required
+from shardwright.pipelines.cloud.pipeline_document import missing_options, refuse_all
 
 if TYPE_CHECKING:
     from google.cloud import aiplatform_v1 as vertex
@@ -114,7 +115,7 @@ def blessed_model(config: Config) -> tuple[str, Blessing]:
     Raises:
         UsageError: there is none.
     """
-    check_required(config.vertex, "vertex", "project", "region", "pipeline_root")
+    refuse_all(missing_options(config.vertex, "project", "region", "pipeline_root"))
     root = str(config.vertex.pipeline_root).rstrip("/")
     pushed = (config.vertex.push_directory or f"{root}/pushed").rstrip("/")
     blessing = read_blessing(pushed)
@@ -161,16 +162,16 @@ def evaluation_request(config: Config, version: str, blessing: Blessing) -> Any:
     from google.cloud import aiplatform_v1 as vertex
     from google.protobuf import struct_pb2
 
-    found = blessing.metrics
+    figures = blessing.metrics
     if config.task == "segmentation":
         kind = "image_segmentation_metrics_1.0.0.yaml"
         names = {"diceScoreCoefficient": "mean_dice", "iouScore": "mean_iou"}
-        entry = {name: found[own] for name, own in names.items() if own in found}
+        entry = {name: figures[own] for name, own in names.items() if own in figures}
         metrics: dict[str, Any] = {"confidenceMetricsEntries": [entry]}
     else:
         kind = "classification_metrics_1.0.0.yaml"
-        metrics = {"confidenceMetrics": [{"recall": found["accuracy"]}]} if "accuracy" in found else {}
-    further = {"metrics": dict(found), "lineage": dict(blessing.fingerprints), "digest": blessing.digest}
+        metrics = {"confidenceMetrics": [{"recall": figures["accuracy"]}]} if "accuracy" in figures else {}
+    further = {"metrics": dict(figures), "lineage": dict(blessing.fingerprints), "digest": blessing.digest}
     values = {"metrics": struct_pb2.Value(), "metadata": struct_pb2.Value()}
     values["metrics"].struct_value.update(metrics)
     values["metadata"].struct_value.update({"shardwright": further})
@@ -315,21 +316,17 @@ def roll_back(config: Config, options: DeliveryOptions, services: Services) -> s
         UsageError: there is no endpoint of that name, or it has no earlier model.
     """
     name = options.endpoint or config.name
-    found = _find(services.endpoints.list_endpoints(parent=location_of(config)), name)
-    models = sorted(found.deployed_models, key=lambda one: one.create_time.timestamp()) if found else []
+    endpoint = _find(services.endpoints.list_endpoints(parent=location_of(config)), name)
+    models = sorted(endpoint.deployed_models, key=lambda model: model.create_time.timestamp()) if endpoint else []
     if len(models) < 2:
         raise UsageError(f"endpoint {name!r}: has no earlier model to go back to.")
     last = models[-1]
-    left = {one.id: found.traffic_split.get(one.id, 0) for one in models[:-1]}
+    left = {model.id: endpoint.traffic_split.get(model.id, 0) for model in models[:-1]}
     if not any(left.values()):
         left[models[-2].id] = _ALL
-    split = _without_new(new_traffic(left, 0))
-    services.endpoints.undeploy_model(request=roll_back_request(found.name, last.id, split)).result()
+    split = {name: part for name, part in new_traffic(left, 0).items() if name != _NEW}
+    services.endpoints.undeploy_model(request=roll_back_request(endpoint.name, last.id, split)).result()
     return str(last.id)
-
-
-def _without_new(split: dict[str, int]) -> dict[str, int]:
-    return {name: part for name, part in split.items() if name != _NEW}
 
 
 def _version(
@@ -366,24 +363,24 @@ def registered_version(config: Config, blessing: Blessing, services: Services) -
     for known in services.models.list_models(parent=location_of(config)):
         if known.display_name == config.name:
             parent = known.name
-            for one in services.models.list_model_versions(name=known.name):
-                if one.labels.get(_DIGEST_LABEL) == blessing.digest[:_MOST_LABEL]:
-                    return parent, f"{one.name}@{one.version_id}"
+            for version in services.models.list_model_versions(name=known.name):
+                if version.labels.get(_DIGEST_LABEL) == blessing.digest[:_MOST_LABEL]:
+                    return parent, f"{version.name}@{version.version_id}"
     return parent, ""
 
 
 def _endpoint(config: Config, options: DeliveryOptions, services: Services) -> tuple[str, dict[str, int]]:
     """Returns the endpoint and its traffic split; creates it if there is none of that name."""
     name = options.endpoint or config.name
-    found = _find(services.endpoints.list_endpoints(parent=location_of(config)), name)
-    if found is not None:
-        return found.name, dict(found.traffic_split)
+    endpoint = _find(services.endpoints.list_endpoints(parent=location_of(config)), name)
+    if endpoint is not None:
+        return endpoint.name, dict(endpoint.traffic_split)
     made = services.endpoints.create_endpoint(request=endpoint_request(config, options)).result()
     return made.name, {}
 
 
 def _find(listed: Any, name: str) -> Any:
-    return next((one for one in listed if one.display_name == name), None)
+    return next((resource for resource in listed if resource.display_name == name), None)
 
 
 def _smoke_test(services: Services, request: Any, times: int) -> None:
@@ -391,19 +388,15 @@ def _smoke_test(services: Services, request: Any, times: int) -> None:
     for _ in range(times):
         answer = services.predictions.raw_predict(request=request)
         body = json.loads(answer.data)
-        found = body.get("predictions") if isinstance(body, dict) else None
-        if not isinstance(found, list) or len(found) != 1 or not found[0]:
+        answers = body.get("predictions") if isinstance(body, dict) else None
+        if not isinstance(answers, list) or len(answers) != 1 or not answers[0]:
             raise CheckFailed(f"it answers {answer.data[:200].decode('utf-8', 'replace')}")
 
 
 def _gray_png() -> bytes:
-    import io
-
     from PIL import Image
 
-    file = io.BytesIO()
-    Image.new("RGB", (8, 8), (128, 128, 128)).save(file, "png")
-    return file.getvalue()
+    return encode_picture(Image.new("RGB", (8, 8), (128, 128, 128)), "png")
 
 
 def _fit(labels: Mapping[str, str]) -> dict[str, str]:

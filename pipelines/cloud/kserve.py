@@ -96,8 +96,8 @@ def pushed_folder(config: Config) -> str:
 
 def _described(blessing: Blessing) -> dict[str, str]:
     """Returns name, digest and lineage of the blessed model as annotations."""
-    found = {"model": blessing.model, "digest": blessing.digest, **blessing.fingerprints}
-    return {f"{_GROUP}/{name}": value for name, value in sorted(found.items())}
+    facts = {"model": blessing.model, "digest": blessing.digest, **blessing.fingerprints}
+    return {f"{_GROUP}/{name}": value for name, value in sorted(facts.items())}
 
 
 def storage_uri(config: Config, place: str) -> str:

@@ -67,7 +67,7 @@ class RegistryServer:
         request = urllib.request.Request(url, data, headers, method=method)  # noqa: S310 -- checked above
         try:
             with urllib.request.urlopen(request, timeout=_SECONDS) as answer:  # noqa: S310 -- likewise
-                found = json.load(answer)
+                document = json.load(answer)
         except urllib.error.HTTPError as error:
             if method == "GET" and error.code == _NOT_FOUND:
                 return None
@@ -75,9 +75,9 @@ class RegistryServer:
             raise CheckFailed(f"{url}: answers {error.code} {error.reason}: {body_text}") from None
         except (OSError, ValueError) as error:
             raise CheckFailed(f"{url}: cannot be reached: {error}. Check the address of the registry.") from None
-        if not isinstance(found, dict):
+        if not isinstance(document, dict):
             raise CheckFailed(f"{url}: is not a Model Registry. Check the address of the registry.")
-        return found
+        return document
 
 
 def registry_requests(config: Config) -> str:

@@ -16,7 +16,7 @@ from shardwright.components.runtime.documents import correct_document
 from shardwright.components.runtime.mounts import MODULE
 from shardwright.components.runtime.packed import pack_parameters
 from shardwright.components.runtime.page_outputs import CLASSIFICATION_METRICS, PAGE_OUTPUTS, SCHEMA_VERSION
-from shardwright.config import Config
+from shardwright.config import Config, KubeflowConfig, VertexConfig
 from shardwright.config.cloud import Resources
 from shardwright.config.trainer import BLESSED, FRESH
 from shardwright.dataset.manifest import MULTI
@@ -44,6 +44,14 @@ SPAN = "span"
 _GIGABYTE = 10**9
 # Vertex AI allows no longer time.
 _HOUR = 3600
+# Option that a target needs -> what to write.
+_EXAMPLES = {
+    "image": "Build one (`shardwright docs deploy/image`) and write REGISTRY/NAME:TAG.",
+    "project": "Write the Google Cloud project's id, e.g. my-project.",
+    "region": "Write e.g. europe-west4.",
+    "pipeline_root": "Write gs://BUCKET/FOLDER.",
+    "push_directory": "Write the folder of a volume, e.g. /models/NAME.",
+}
 _BACKOFF = {"backoffDuration": "60s", "backoffFactor": 2}
 
 
@@ -97,18 +105,45 @@ class Compiled:
     notes: tuple[str, ...]
 
 
-def check_required(config: Any, section: str, *names: str) -> None:
-    """Checks that a section has the options that its target needs."""
-    fixes = {
-        "image": "Build one (`shardwright docs deploy/image`) and write REGISTRY/NAME:TAG.",
-        "project": "Write the Google Cloud project's id.",
-        "region": "Write e.g. europe-west4.",
-        "pipeline_root": "Write gs://BUCKET/FOLDER.",
-        "push_directory": "Write the folder of a volume, e.g. /models/NAME.",
-    }
+def missing_options(section: VertexConfig | KubeflowConfig, *names: str) -> Iterator[ConfigError]:
+    """Yields an error with an example for each option that a target needs and its section lacks."""
     for name in names:
-        if getattr(config, name) is None:
-            raise ConfigError(f"{section}.{name}", "missing", fixes[name])
+        if getattr(section, name) is None:
+            yield ConfigError(f"{section.PATH}.{name}", "missing", _EXAMPLES[name])
+
+
+def errors_of(*checks: Callable[[], object]) -> Iterator[ConfigError]:
+    """Yields what some checks refuse."""
+    for check in checks:
+        try:
+            check()
+        except ConfigError as error:
+            yield error
+
+
+def refuse_all(errors: Iterable[ConfigError]) -> None:
+    """Raises errors at once: a single one as it is, several as one that lists them.
+
+    Raises:
+        UsageError: there is an error.
+    """
+    listed = list(errors)
+    if len(listed) == 1:
+        raise listed[0]
+    if listed:
+        raise UsageError("\n".join(map(str, listed)))
+
+
+def unreadable_weights(config: Config) -> Iterator[ConfigError]:
+    """Yields an error for each file of initial weights that the machine that trains cannot read."""
+    files = {"trainer.warm_start": config.trainer.warm_start, "trainer.weights": config.trainer.weights}
+    for path, place in files.items():
+        if place not in (None, FRESH, BLESSED) and scheme_of(str(place)) is None:
+            yield ConfigError(
+                path,
+                f"{place!r} is not on a bucket, and the machine that trains cannot read files of this one",
+                "Copy the file to a bucket, and write its URL, such as gs://BUCKET/model.keras.",
+            )
 
 
 def staging_notes(config: Config, staging: str, where: str) -> tuple[str, ...]:
@@ -127,22 +162,10 @@ def staging_notes(config: Config, staging: str, where: str) -> tuple[str, ...]:
 
 def input_places(config: Config) -> dict[str, str]:
     """Returns the absolute paths and URLs of the input and of earlier datasets, by the options that name them."""
-    given = {"input.images": config.input.images, "input.labels.path": config.input.labels.path}
-    given |= {f"split.from_lists.{name}": file for name, file in (config.split.from_lists or {}).items()}
-    given |= {"split.keep_from": config.split.keep_from, "reuse_from": config.reuse_from}
-    return {path: config.resolve(place) for path, place in given.items() if place not in (None, BLESSED)}
-
-
-def _check_weights(config: Config) -> None:
-    """Checks that the machine that trains can read the files of initial weights."""
-    given = {"trainer.warm_start": config.trainer.warm_start, "trainer.weights": config.trainer.weights}
-    for path, place in given.items():
-        if place not in (None, FRESH, BLESSED) and scheme_of(str(place)) is None:
-            raise ConfigError(
-                path,
-                f"{place!r} is not on a bucket, and the machine that trains cannot read files of this one",
-                "Copy the file to a bucket, and write its URL, such as gs://BUCKET/model.keras.",
-            )
+    places = {"input.images": config.input.images, "input.labels.path": config.input.labels.path}
+    places |= {f"split.from_lists.{name}": file for name, file in (config.split.from_lists or {}).items()}
+    places |= {"split.keep_from": config.split.keep_from, "reuse_from": config.reuse_from}
+    return {path: config.resolve(place) for path, place in places.items() if place not in (None, BLESSED)}
 
 
 def _check_places(target: Target, images: str) -> None:
@@ -169,7 +192,6 @@ def compile_job(config: Config, config_file: Path, target: Target) -> Compiled:
     Raises:
         ShardwrightError: something about the input, the schema or the target is wrong.
     """
-    _check_weights(config)
     try:
         resolved = resolve_inputs(config, config_file, hashed=False)
     except CredentialsError as error:

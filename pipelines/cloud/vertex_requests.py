@@ -132,9 +132,9 @@ def schedule(config: Config, config_file: Path, wanted: SubmitOptions) -> str:
             network=config.vertex.network,
         )
         # Only now that the new one exists: an error before must not end the runs.
-        for one in earlier:
-            one.delete()
-            print(f"schedule {config.name!r}: replaced {one.resource_name}", file=sys.stderr)
+        for schedule in earlier:
+            schedule.delete()
+            print(f"schedule {config.name!r}: replaced {schedule.resource_name}", file=sys.stderr)
         return console_link(runs.resource_name)
 
 
@@ -147,7 +147,7 @@ def _link_of_existing(name: str, options: ScheduleConfig, earlier: list[aiplatfo
     first, *others = earlier
     fix = "Add --replace to replace it."
     if others:
-        links = ", ".join(console_link(one.resource_name) for one in earlier)
+        links = ", ".join(console_link(schedule.resource_name) for schedule in earlier)
         raise UsageError(f"schedule {name!r}: {len(earlier)} schedules of that name exist: {links}. {fix}")
     exists = {
         "cron": first.cron,
@@ -177,9 +177,9 @@ def _compile(config: Config, config_file: Path, wanted: SubmitOptions) -> tuple[
     if data_root is not None:
         check_data_root(f"--parameter {DATA_ROOT}", data_root)
     Choice.parse(f"--parameter {SPAN}", _parameters(wanted).get(SPAN, NEWEST))
-    given: dict[str, Any] = {"image": wanted.image, "pipeline_root": wanted.pipeline_root, "data_root": data_root}
-    given = {name: value for name, value in given.items() if value is not None}
-    config = dataclasses.replace(config, vertex=dataclasses.replace(config.vertex, **given))
+    replaced: dict[str, Any] = {"image": wanted.image, "pipeline_root": wanted.pipeline_root, "data_root": data_root}
+    replaced = {name: value for name, value in replaced.items() if value is not None}
+    config = dataclasses.replace(config, vertex=dataclasses.replace(config.vertex, **replaced))
     return config, compile_vertex(config, config_file)
 
 

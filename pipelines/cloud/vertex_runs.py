@@ -121,12 +121,12 @@ def cancel_run(config: Config, name: str) -> Run:
         ShardwrightError: it has ended, there are no credentials, or Vertex AI refuses.
     """
     job = _job(config, name)
-    found = run_of(job.to_dict())
-    if not found.is_running:
-        raise ShardwrightError(f"run {name!r}: has ended ({found.state}). Nothing was cancelled.")
+    run = run_of(job.to_dict())
+    if not run.is_running:
+        raise ShardwrightError(f"run {name!r}: has ended ({run.state}). Nothing was cancelled.")
     with google_errors():
         job.cancel()
-    return found
+    return run
 
 
 def wait_for_run(config: Config, name: str, log: Callable[[str], None]) -> Run:
@@ -142,13 +142,13 @@ def wait_for_run(config: Config, name: str, log: Callable[[str], None]) -> Run:
     """
     reported: dict[str, str] = {}
     while True:
-        found = get_run(config, name)
-        for task in found.tasks:
+        run = get_run(config, name)
+        for task in run.tasks:
             if reported.get(task.name) != task.state:
                 log(f"{task.name}: {task.state}")
                 reported[task.name] = task.state
-        if not found.is_running:
-            return found
+        if not run.is_running:
+            return run
         time.sleep(SECONDS_BETWEEN)
 
 
@@ -159,7 +159,7 @@ def list_schedules(config: Config) -> list[Schedule]:
         ShardwrightError: there are no credentials, or Vertex AI refuses.
     """
     with google_errors():
-        return [_schedule(one.to_dict()) for one in schedules_of(config)]
+        return [_schedule(schedule.to_dict()) for schedule in schedules_of(config)]
 
 
 def change_schedules(config: Config, action: str) -> list[Schedule]:
@@ -174,19 +174,19 @@ def change_schedules(config: Config, action: str) -> list[Schedule]:
         ShardwrightError: there are no credentials, or Vertex AI refuses.
     """
     with google_errors():
-        found = schedules_of(config)
-        if not found:
+        schedules = schedules_of(config)
+        if not schedules:
             raise UsageError(
                 f"schedule {config.name!r}: does not exist. `shardwright schedule CONFIG` makes one, --list shows all."
             )
-        before = [_schedule(one.to_dict()) for one in found]
-        for one, was in zip(found, before, strict=True):
+        before = [_schedule(schedule.to_dict()) for schedule in schedules]
+        for schedule, was in zip(schedules, before, strict=True):
             if action == "delete":
-                one.delete()
+                schedule.delete()
             elif action == "pause" and was.state == "active":
-                one.pause()
+                schedule.pause()
             elif action == "resume" and was.state == "paused":
-                one.resume(catch_up=False)
+                schedule.resume(catch_up=False)
         return before
 
 
@@ -194,8 +194,8 @@ def schedules_of(config: Config) -> list[aiplatform.PipelineJobSchedule]:
     """Returns the client's objects of the schedules of a configuration's name that may still start runs."""
     from google.cloud import aiplatform
 
-    found = aiplatform.PipelineJobSchedule.list(filter=f'display_name="{config.name}"', **_place(config))
-    return [one for one in found if one.display_name == config.name and not one.done()]
+    schedules = aiplatform.PipelineJobSchedule.list(filter=f'display_name="{config.name}"', **_place(config))
+    return [schedule for schedule in schedules if schedule.display_name == config.name and not schedule.done()]
 
 
 def console_link(resource: str) -> str:
@@ -219,12 +219,12 @@ def run_of(resource: dict[str, Any]) -> Run:
     """
     details = resource.get("jobDetail", {}).get("taskDetails", [])
     # The run itself is a task without a parent. Each attempt of a task is listed; the last one counts.
-    inner = [one for one in details if one.get("parentTaskId")] or details
+    inner = [task for task in details if task.get("parentTaskId")] or details
     tasks = {
-        one.get("taskName", ""): Task(
-            one.get("taskName", ""), _state(one.get("state")), one.get("error", {}).get("message")
+        task.get("taskName", ""): Task(
+            task.get("taskName", ""), _state(task.get("state")), task.get("error", {}).get("message")
         )
-        for one in inner
+        for task in inner
     }
     return Run(
         name=resource["name"].rpartition("/")[2],

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-import argparse
 import math
 import os
 import tempfile
+from argparse import Namespace
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from shardwright.pipelines.commands.parsers import Commands
-from shardwright.pipelines.commands.results import print_json
+from shardwright.errors import DatasetError, UsageError
+from shardwright.pipelines.commands.results import finish, table
+from shardwright.running.processes import keep_tensors
 
 if TYPE_CHECKING:
     from shardwright.loader.profile import LoaderReport
@@ -18,25 +20,9 @@ if TYPE_CHECKING:
 _FLIPS = ("flip_left_right", "flip_up_down")
 
 
-def add(commands: Commands) -> None:
-    """Adds the command to the parser of `shardwright`."""
-    loader = commands.add_group("bench").add("loader")
-    loader.add_argument("dataset", metavar="DIR", help="folder of a dataset on this machine")
-    loader.add_argument("--split", default="train", metavar="NAME", help="split to load (default train)")
-    loader.add_argument("--batch-size", type=int, default=32, metavar="N", help="images in a batch (default 32)")
-    loader.add_argument("--rounds", type=int, default=5, metavar="N", help="rounds, for medians (default 5)")
-    loader.add_argument("--augment", nargs="*", metavar="NAME", help="augmentations (default: both flips)")
-    loader.add_argument(
-        "--read-rate", type=float, default=500, metavar="MB", help="MB/s that storage gives in a training (default 500)"
-    )
-    loader.add_argument("--json", action="store_true", help="print all of it as JSON")
-    loader.set_defaults(command=_loader)
-
-
-def _loader(options: argparse.Namespace) -> int:
-    from shardwright.errors import DatasetError, UsageError
+def loader(options: Namespace) -> int:
+    """Loads a dataset in several ways."""
     from shardwright.pipelines.runs.logs import log_to_file
-    from shardwright.running.processes import keep_tensors
 
     for name, count in {"--batch-size": options.batch_size, "--rounds": options.rounds}.items():
         if count < 1:
@@ -62,16 +48,26 @@ def _loader(options: argparse.Namespace) -> int:
             )
         except LoadingError as error:
             raise DatasetError(error_message(error)) from None
-    if options.json:
-        print_json(report)
-    else:
-        _print(report)
-    return 0
+    return finish(options, report, *_lines(report))
 
 
-def print_encodings(report: LoaderReport) -> None:
-    """Prints the ways to store the images, and from which rate of reading each gives more images than as stored."""
-    print(f"{'images stored as':<30}{'KB':>8}{'images/s':>10}  more images than as stored, at a rate of reading")
+def _lines(report: LoaderReport) -> Iterator[str]:
+    for step in report.shares:
+        yield f"{step.step:<8}{step.share:>6.1%}{step.seconds * 1e6:>9,.0f} us of processor an image"
+    yield ""
+    rows = [(figure.name, f"{figure.value:,.4g} {figure.unit}", figure.note) for figure in report.figures]
+    yield table(rows)
+    yield ""
+    yield from encoding_lines(report)
+    yield ""
+    width = max(len(advice.setting) + len(advice.value) for advice in report.advice)
+    for advice in report.advice:
+        yield f"{f'{advice.setting}: {advice.value}':<{width + 4}}{advice.reason}"
+
+
+def encoding_lines(report: LoaderReport) -> Iterator[str]:
+    """Yields the ways to store the images, and from which rate of reading each gives more images than as stored."""
+    yield f"{'images stored as':<30}{'KB':>8}{'images/s':>10}  more images than as stored, at a rate of reading"
     for row in report.encodings:
         rate = f"{row.images:,.0f}" if row.images else "-"
         pays = "never"
@@ -83,20 +79,4 @@ def print_encodings(report: LoaderReport) -> None:
         elif row is report.encodings[0]:
             pays = ""
         changed = "" if row.lossless else " (changes pixels)"
-        print(f"{row.name:<30}{row.bytes / 1e3:>8,.1f}{rate:>10}  {pays}{changed if pays else ''}".rstrip())
-
-
-def _print(report: LoaderReport) -> None:
-    for step in report.shares:
-        print(f"{step.step:<8}{step.share:>6.1%}{step.seconds * 1e6:>9,.0f} us of processor an image")
-    print()
-    rows = [(figure.name, f"{figure.value:,.4g} {figure.unit}", figure.note) for figure in report.figures]
-    widths = [max(len(row[column]) for row in rows) for column in (0, 1)]
-    for name, value, note in rows:
-        print(f"{name:{widths[0]}}  {value:{widths[1]}}  {note}".rstrip())
-    print()
-    print_encodings(report)
-    print()
-    width = max(len(advice.setting) + len(advice.value) for advice in report.advice)
-    for advice in report.advice:
-        print(f"{f'{advice.setting}: {advice.value}':<{width + 4}}{advice.reason}")
+        yield f"{row.name:<30}{row.bytes / 1e3:>8,.1f}{rate:>10}  {pays}{changed if pays else ''}".rstrip()

@@ -2,49 +2,33 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
-import sys
-from typing import TYPE_CHECKING, Any
+from argparse import Namespace
+from typing import Any
 
-from shardwright.pipelines.commands.files import add_force, new_page
-from shardwright.pipelines.commands.parsers import Commands, refuse_unused
-from shardwright.pipelines.commands.results import print_json
-
-if TYPE_CHECKING:
-    from shardwright.evaluation.figures import Figures
-
-
-def add(commands: Commands) -> None:
-    """Adds the command to the parser of `shardwright`."""
-    card = commands.add("card")
-    card.add_argument(
-        "path", metavar="PATH", help="a dataset, a model, or a run's folder (its blessed model); or a URL"
-    )
-    card.add_argument("--out", metavar="FILE", help="file to write; - prints it (default)", default="-")
-    card.add_argument("--croissant", action="store_true", help="of a dataset: JSON-LD with the SHA-256 of all files")
-    card.add_argument("--name", metavar="TEXT", help="title (default: name of the folder)")
-    card.add_argument("--license", metavar="URL", help="for Croissant: the license of the images")
-    card.add_argument("--url", metavar="URL", help="for Croissant: the page of the dataset")
-    card.add_argument("--cite", metavar="TEXT", help="for Croissant: how to cite it")
-    card.add_argument(
-        "--search", action="append", default=[], metavar="DIR", help="of a model: also look for its sources below this"
-    )
-    card.add_argument("--json", action="store_true", help="print the file's path, or the text, as JSON")
-    add_force(card)
-    card.set_defaults(command=_card)
+from shardwright.dataset.manifest import MANIFEST_FILE
+from shardwright.dataset.reader import ImageDataset
+from shardwright.errors import ShardwrightError, UsageError
+from shardwright.evaluation.figures import Figures
+from shardwright.lineage.ancestry import contains, family_of
+from shardwright.pipelines.cards import croissant, data_card, model_card
+from shardwright.pipelines.commands.files import new_page
+from shardwright.pipelines.commands.lineage import describe
+from shardwright.pipelines.commands.parsers import refuse_unused
+from shardwright.pipelines.commands.results import finish, reading
+from shardwright.pipelines.commands.stats import figures_of
+from shardwright.report.page import collect_page, write_page
+from shardwright.running.progress import quiet_output
+from shardwright.storage import read_bytes
+from shardwright.untrusted.json_text import parse_untrusted_json
 
 
-def _card(options: argparse.Namespace) -> int:
-    from shardwright.dataset.manifest import MANIFEST_FILE
-    from shardwright.errors import UsageError
-    from shardwright.lineage.ancestry import contains
-    from shardwright.report.page import write_page
-
-    given = {"license": options.license, "url": options.url, "citeAs": options.cite}
-    given = {name: value for name, value in given.items() if value is not None}
-    if given and not options.croissant:
+def run(options: Namespace) -> int:
+    """Writes a card, or prints it."""
+    authored = {"license": options.license, "url": options.url, "citeAs": options.cite}
+    authored = {name: value for name, value in authored.items() if value is not None}
+    if authored and not options.croissant:
         raise UsageError("--license, --url, --cite: are for Croissant. Give --croissant, or write them into the card.")
     of_dataset = contains(options.path.rstrip("/"), MANIFEST_FILE)
     if of_dataset:
@@ -52,61 +36,43 @@ def _card(options: argparse.Namespace) -> int:
     within = [options.path] if of_dataset else []
     target = None if options.out == "-" else new_page("--out", options.out, *within, force=options.force)
     if of_dataset:
-        text = _of_dataset(options, given)
+        text = _of_dataset(options, authored)
     elif options.croissant:
         raise UsageError(
             f"--croissant: {options.path} is not a dataset. Give a folder that `shardwright ingest` wrote."
         )
     else:
         text = _of_model(options)
-    if target is not None:
-        write_page(target, text)
-    if options.json:
-        found = {"text": text} if options.out == "-" else {"card": options.out, "bytes": len(text.encode("utf-8"))}
-        print_json(found)
-    else:
-        sys.stdout.write(text if options.out == "-" else f"{options.out}: written\n")
-    return 0
+    if target is None:
+        return finish(options, {"text": text}, text.removesuffix("\n"))
+    write_page(target, text)
+    return finish(options, {"card": options.out, "bytes": len(text.encode("utf-8"))}, f"{options.out}: written")
 
 
-def _title(options: argparse.Namespace) -> str:
+def _title(options: Namespace) -> str:
     return str(options.name or os.path.basename(os.path.normpath(options.path)))
 
 
-def _of_dataset(options: argparse.Namespace, given: dict[str, str]) -> str:
-    from shardwright.dataset.reader import ImageDataset
-    from shardwright.pipelines.cards import croissant, data_card
-    from shardwright.pipelines.commands.stats import figures_of
-    from shardwright.report.page import collect_page
-    from shardwright.running.progress import progress
-
+def _of_dataset(options: Namespace, authored: dict[str, str]) -> str:
     dataset = ImageDataset.open(options.path)
-    total = sum(shard.records for shard in dataset.manifest.shards)
-    quiet = options.out == "-" or options.json
-    if options.croissant:
-        with progress(total, "hashing shards", quiet=quiet) as shown:
-            document = croissant(dataset, _title(options), given, shown)
-        return json.dumps(document, indent=1, ensure_ascii=False) + "\n"
-    with progress(total, "reading records", quiet=quiet) as shown:
+    with quiet_output(options.out == "-"), reading(dataset, "reading records") as shown:
+        if options.croissant:
+            document = croissant(dataset, _title(options), authored, shown)
+            return json.dumps(document, indent=1, ensure_ascii=False) + "\n"
         figures = figures_of(collect_page(dataset, progress=shown))
     return data_card(dataset.manifest, figures, _title(options))
 
 
-def _of_model(options: argparse.Namespace) -> str:
-    from shardwright.lineage.ancestry import family_of
-    from shardwright.pipelines.cards import model_card
-    from shardwright.pipelines.commands.lineage import describe
-
+def _of_model(options: Namespace) -> str:
     start, family = family_of(options.path, options.search)
     described = describe(start, family)
-    places = [one["place"] for one in described["evaluations"]]
+    places = [evaluation["place"] for evaluation in described["evaluations"]]
     return model_card(described, _figures(places), _classes(start.place), _title(options))
 
 
 def _figures(places: list[str]) -> Figures | None:
     """Returns the figures of the first evaluation that can be read."""
     from shardwright.components.evaluator.result_files import read_evaluation
-    from shardwright.errors import ShardwrightError
 
     for place in places:
         try:
@@ -118,14 +84,11 @@ def _figures(places: list[str]) -> Figures | None:
 
 def _classes(place: str) -> list[str]:
     """Returns the names of a model's classes; none if its file cannot be read."""
-    from shardwright.storage import read_bytes
-    from shardwright.untrusted.json_text import parse_untrusted_json
-
     for folder in (place, f"{place}/Format-Serving"):
         try:
-            found: Any = parse_untrusted_json(read_bytes(f"{folder}/assets/classes.json"))
+            value: Any = parse_untrusted_json(read_bytes(f"{folder}/assets/classes.json"))
         except (OSError, ValueError):
             continue
-        names = found.get("classes", []) if isinstance(found, dict) else found
+        names = value.get("classes", []) if isinstance(value, dict) else value
         return [name for name in names if isinstance(name, str)] if isinstance(names, list) else []
     return []

@@ -1,28 +1,29 @@
-"""All commands of `shardwright` in the groups of the help: a summary, what they do, an example, the page about them.
+"""All commands of `shardwright` in the groups of the help: summary, description, example, page, options, and its code.
 
-Their options are in the module of each command.
+The parsers, the completion scripts and the reference page are made of it, without importing the code of a command.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
-
-class Entry(NamedTuple):
-    """A command.
-
-    Attributes:
-        summary: for the list of commands: a verb first, without a period.
-        description: for its own help, sentences.
-        example: a call, without the program's name.
-        page: file and anchor in `docs/`.
-    """
-
-    summary: str
-    description: str
-    example: str
-    page: str
-
+from shardwright.label_formats import AUTO, EXPORTS, FORMATS
+from shardwright.pipelines.commands.catalog_of_models import CLOUD, MAINTENANCE, MODEL, TARGETS
+from shardwright.pipelines.commands.entry import (
+    CONFIG,
+    DATASET,
+    DERIVED,
+    FORCE,
+    INGESTED,
+    OUT,
+    SEED,
+    WORKERS,
+    Entry,
+    arg,
+    choice,
+    flag,
+    json,
+    several,
+    show,
+)
 
 START = {
     "init": Entry(
@@ -31,6 +32,23 @@ START = {
         "readings fit; without a terminal it ends with exit code 2.",
         "init photos photos/labels.csv --out photos.yaml",
         "how-to/configure.md",
+        (
+            arg("folder", "FOLDER", "the images: a folder, a glob or a URL; or a folder with images and annotations"),
+            arg(
+                "labels",
+                "LABELS",
+                "the annotations: a table, COCO JSON or a folder; several files, or SPLIT=FILE for each split",
+                nargs="*",
+            ),
+            choice("--task", ("segmentation", "classification"), "by default detected"),
+            arg("--out", "FILE", "file to write (default: FOLDER's name .yaml); - prints it"),
+            several(
+                "--set", "KEY=VALUE", "a value of the configuration, e.g. input.labels.rle.order=row; may be repeated"
+            ),
+            show("show images under each reading, in the terminal or as a PNG; without a question, as they are read"),
+            FORCE,
+            json("print what was detected as JSON"),
+        ),
     ),
     "init-pipeline": Entry(
         "write a TFX pipeline project of your own",
@@ -38,6 +56,11 @@ START = {
         "test. It runs as written.",
         "init-pipeline flowers --images photos",
         "tutorials/tfx-pipeline.md",
+        (
+            arg("folder", "DIR", "folder to make"),
+            arg("--images", "FOLDER", "images in class folders (default: data, in the project)"),
+            json("print the files as JSON"),
+        ),
     ),
     "validate": Entry(
         "check a configuration",
@@ -45,6 +68,13 @@ START = {
         "tries up to 100 images with their annotations. Exit code 1 if too many would be rejected.",
         "validate photos.yaml --data",
         "how-to/configure.md",
+        (
+            CONFIG,
+            flag("--show", "print every value, defaults included, as YAML"),
+            flag("--data", "read the annotations, and try up to 100 images, too"),
+            choice("--target", TARGETS, "list everything that compiling for this platform needs, too"),
+            json("print the errors, with --show the values, with --data the rejects, as JSON"),
+        ),
     ),
     "run": Entry(
         "run the whole pipeline on this machine",
@@ -52,24 +82,43 @@ START = {
         "code 1 if a check stops the run, or if the model is not blessed.",
         "run photos.yaml --root runs/photos",
         "deploy/local.md",
+        (
+            CONFIG,
+            arg("--root", "DIR", "folder of the run (default: run.root of the configuration)"),
+            json("print the verdict and the figures as JSON, also if a check fails"),
+            flag("--verbose", "show all messages of TFX, Beam and TensorFlow", "-v"),
+        ),
     ),
     "sample": Entry(
         "draw a data set to try things with",
         "Draws images with masks of four classes, and their CSV of run lengths.",
         "sample --out demo-data --count 40",
         "how-to/inspect.md",
+        (
+            OUT,
+            arg("--count", "N", "number of images (default 20)", type=int, default=20),
+            arg("--height", "H", "in pixels (default 1400)", type=int, default=1400),
+            arg("--width", "W", "in pixels (default 2100)", type=int, default=2100),
+            SEED,
+            json("print what was drawn as JSON"),
+        ),
     ),
     "docs": Entry(
         "show a page of the documentation",
         "Shows a page, or a section of it, in the terminal, without a network. Without PAGE it lists all pages.",
         "docs reference/messages paths",
         "index.md",
+        (
+            arg("page", "PAGE", "page such as how-to/predict (default: list all pages)", nargs="?"),
+            arg("section", "SECTION", "anchor of a heading on it (default: all of it)", nargs="?"),
+        ),
     ),
     "completion": Entry(
         "print a shell's completion script",
         "Prints a script that completes commands, options and values.",
         "completion bash > ~/.local/share/bash-completion/completions/shardwright",
         "get-started/installation.md#completion-in-the-shell",
+        (choice("shell", ("bash", "zsh", "fish"), "the shell that you use"),),
     ),
 }
 DATA = {
@@ -79,18 +128,38 @@ DATA = {
         "appears whole or not at all; the same call again finds it.",
         "ingest photos.yaml --out datasets/photos",
         "how-to/ingest.md",
+        (
+            CONFIG,
+            OUT,
+            WORKERS,
+            show("where the input can be read in several ways, show images under each, in the terminal or as a PNG"),
+            json("print fingerprint, totals and notes as JSON"),
+        ),
     ),
     "transform": Entry(
         "resize a dataset, ready to train on",
         "Writes a dataset whose images have the size and the encoding of the section transform.",
         "transform photos.yaml datasets/photos --out datasets/photos-352",
         "how-to/transform.md",
+        (
+            arg("config", "CONFIG", "YAML file with the section transform"),
+            arg("dataset", "DIR", "folder or URL that `shardwright ingest` wrote"),
+            OUT,
+            json("print what was made as JSON"),
+            flag("--verbose", "show all messages of Beam and TensorFlow", "-v"),
+        ),
     ),
     "verify": Entry(
         "read all bytes of a dataset and list damage",
         "Compares every record, shard, index and ledger with its checksum. Exit code 1 if anything is damaged.",
         "verify datasets/photos --deep",
         "how-to/inspect.md",
+        (
+            arg("dataset", "DIR", "folder that `shardwright ingest` wrote, or any file of TFRecords; or its URL"),
+            flag("--deep", "also hash every image and compare it with its record"),
+            WORKERS,
+            json("print the findings as JSON"),
+        ),
     ),
     "schema": Entry(
         "render, infer or compare schemas",
@@ -103,18 +172,34 @@ DATA = {
         "The file is yours to edit; it is not overwritten without --force.",
         "schema render photos.yaml",
         "how-to/ingest.md#write-a-schema",
+        (
+            CONFIG,
+            flag("--force", "replace the file, also if you have edited it"),
+            json("print the file as JSON"),
+        ),
+        "schema:render",
     ),
     "schema infer": Entry(
         "infer a schema with domains as narrow as a dataset's values",
         "Reads all records.",
         "schema infer datasets/photos --out photos.schema.pbtxt",
         "how-to/ingest.md#write-a-schema",
+        (
+            INGESTED,
+            arg("--out", "FILE", "file to write (default: print it)"),
+            arg("--margin", "P", "room beyond the values (default 0.1)", type=float, default=0.1),
+            FORCE,
+            json("print the file and the schema as JSON"),
+        ),
+        "schema:infer",
     ),
     "schema diff": Entry(
         "compare two schemas",
         "Compares feature by feature. Exit code 1 if they differ.",
         "schema diff old.pbtxt new.pbtxt",
         "how-to/ingest.md#write-a-schema",
+        (arg("one", "OLD", "a schema"), arg("other", "NEW", "another one"), json("print the differences as JSON")),
+        "schema:diff",
     ),
 }
 LOOK = {
@@ -124,36 +209,77 @@ LOOK = {
         "With --croissant, writes Croissant's JSON-LD of a dataset.",
         "card datasets/photos --out CARD.md",
         "how-to/compare.md#write-a-card-or-croissant",
+        (
+            arg("path", "PATH", "a dataset, a model, or a run's folder (its blessed model); or a URL"),
+            arg("--out", "FILE", "file to write; - prints it (default)", default="-"),
+            flag("--croissant", "of a dataset: JSON-LD with the SHA-256 of all files"),
+            arg("--name", "TEXT", "title (default: name of the folder)"),
+            arg("--license", "URL", "for Croissant: the license of the images"),
+            arg("--url", "URL", "for Croissant: the page of the dataset"),
+            arg("--cite", "TEXT", "for Croissant: how to cite it"),
+            several("--search", "DIR", "of a model: also look for its sources below this"),
+            json("print the file's path, or the text, as JSON"),
+            FORCE,
+        ),
     ),
     "stats": Entry(
         "print the figures of a dataset",
         "Images, classes, sizes, quality and duplicates, for each split.",
         "stats datasets/photos",
         "how-to/inspect.md",
+        (INGESTED, json("print the figures as JSON")),
     ),
     "report": Entry(
         "show a dataset as one HTML page",
         "Writes a page with samples, figures, duplicates and rejects.",
         "report datasets/photos --out photos.html",
         "how-to/report.md",
+        (
+            INGESTED,
+            arg("--out", "FILE", "file to write (default: DIR.html next to the folder)"),
+            arg("--seed", "S", "selects the samples (default 0)", type=int, default=0),
+            arg("--evaluation", "DIR", "also show a model: the output of the Evaluator"),
+            arg("--training", "DIR", "and its curves: the output model_run of the Trainer"),
+            FORCE,
+            json("print the report's path as JSON"),
+        ),
     ),
     "inspect": Entry(
         "show a dataset, a TFRecord file or a record",
         "Shows shards and features; also of files that other programs wrote.",
         "inspect datasets/photos/Split-train/data-00000-of-00002.tfrecord --record 0",
         "how-to/inspect.md",
+        (
+            arg("path", "PATH", "a dataset's folder, or any TFRecord file, plain or compressed"),
+            arg("--record", "N", "one record of a file, from 0", type=int),
+            json("print it as JSON"),
+        ),
     ),
     "get": Entry(
         "find one record of a dataset by its key",
         "Reads that record only, through the index.",
         "get datasets/photos daisy/1.jpg --out daisy.jpg",
         "how-to/inspect.md",
+        (
+            arg("dataset", "DIR", "a dataset's folder"),
+            arg("key", "KEY", "the image's path below the folder of images, as the ledger names it"),
+            arg("--out", "FILE", "write the stored image here, byte for byte"),
+            FORCE,
+            json("print the record as JSON"),
+        ),
     ),
     "diff": Entry(
         "compare two datasets",
         "Compares images, splits, classes, masks and other features, key by key. Exit code 1 if they differ.",
         "diff datasets/october datasets/november --html changes.html",
         "how-to/compare.md",
+        (
+            arg("one", "A", "the earlier dataset"),
+            arg("other", "B", "the later one"),
+            arg("--html", "FILE", "also write a page"),
+            FORCE,
+            json("print all of it as JSON"),
+        ),
     ),
     "drift": Entry(
         "check whether images have changed more than by chance",
@@ -161,6 +287,16 @@ LOOK = {
         "Exit code 1 if images changed or cannot be read.",
         "drift datasets/october datasets/november",
         "how-to/drift.md",
+        (
+            arg("reference", "DIR", "the dataset with the expected images"),
+            arg("current", "DIR", "a dataset, or a folder of images; without it splits are compared", nargs="?"),
+            arg("--count", "N", "images of each side (default 2000)", type=int, default=2000),
+            arg("--alpha", "P", "chance of a false alarm (default 0.006)", type=float),
+            arg("--ignore", "NAME", "measures that may change", nargs="*", default=[]),
+            arg("--html", "FILE", "also write a page that shows the images that stand out"),
+            FORCE,
+            json("print the findings as JSON"),
+        ),
     ),
 }
 CHANGE = {
@@ -169,6 +305,17 @@ CHANGE = {
         "Takes the same part of the images of each split with the same classes. Records keep their bytes.",
         "subset datasets/photos --share 0.1 --out datasets/tenth",
         "how-to/change-a-dataset.md",
+        (
+            DATASET,
+            arg("--share", "P", "part of the images, 0 to 1", type=float),
+            arg("--count", "N", "about this many images instead", type=int),
+            arg("--splits", "NAME", "only of these splits", nargs="+"),
+            arg("--classes", "NAME", "only images that have one of these classes", nargs="+"),
+            arg("--keys", "FILE", "only these keys, one per line"),
+            SEED,
+            *DERIVED,
+        ),
+        "derived:subset",
     ),
     "merge": Entry(
         "merge several datasets into one",
@@ -176,150 +323,106 @@ CHANGE = {
         "different splits, the image of the dataset that you name first stays, and the other is left out.",
         "merge datasets/october datasets/november --out datasets/autumn",
         "how-to/change-a-dataset.md",
+        (arg("datasets", "DIR", "datasets of the same classes and features", nargs="+"), *DERIVED),
+        "derived:merge",
     ),
     "reshard": Entry(
         "write the same records in other shards",
         "Records keep their bytes, splits and order.",
         "reshard datasets/photos --shard-size 50 --out datasets/small-shards",
         "how-to/change-a-dataset.md",
+        (DATASET, *DERIVED),
+        "derived:reshard",
     ),
     "relabel": Entry(
         "give images new annotations",
         "Replaces the annotations of a dataset, without reading the image files again.",
         "relabel datasets/photos corrected.csv --out datasets/corrected",
         "how-to/change-a-dataset.md#new-annotations",
+        (
+            DATASET,
+            arg("labels", "FILE", "a table or COCO JSON, or its URL; as input.labels.path"),
+            OUT,
+            choice("--unlisted-images", ("auto", "empty", "reject", "fail"), "images without a row", default="auto"),
+            choice(
+                "--format",
+                (AUTO, *(row.name for row in FORMATS if row.relabels)),
+                "as input.labels.format (default: detected)",
+                default=AUTO,
+            ),
+            choice(
+                "--encoding", ("auto", "absolute", "relative", "counts"), "as input.labels.rle.encoding", default="auto"
+            ),
+            choice("--order", ("auto", "column", "row"), "as input.labels.rle.order", default="auto"),
+            choice("--start", (0, 1), "as input.labels.rle.start (default: detected)", type=int),
+            several("--column", "ROLE=HEADER", "as input.labels.columns, for example image=photo; may be repeated"),
+            arg("--key-regex", "REGEX", "as input.labels.key_regex"),
+            json("print what was made as JSON"),
+        ),
     ),
     "forget": Entry(
         "make a dataset without some images",
         "Removes images, and lists every dataset, model and result that still contains them or their names.",
         "forget datasets/photos --keys keys.txt --out datasets/without",
         "how-to/change-a-dataset.md#delete-the-images-of-a-person",
+        (
+            DATASET,
+            arg("--keys", "FILE", "the keys to forget, one per line", required=True),
+            several("--staging", "DIR", "a staging folder to clear (run.staging)"),
+            several("--search", "DIR", "also look for what contains the images below this"),
+            *DERIVED,
+        ),
     ),
     "retry-rejects": Entry(
         "read again what an ingest rejected",
         "Makes a dataset in which the rejected inputs are read again and all others are copied.",
         "retry-rejects photos.yaml datasets/photos --out datasets/retried",
         "how-to/change-a-dataset.md#rejected-images",
+        (
+            arg("config", "CONFIG", "YAML file, fixed or unchanged"),
+            arg("dataset", "DIR", "the dataset that the ingest made"),
+            OUT,
+            WORKERS,
+            json("print what was made as JSON"),
+        ),
     ),
     "export": Entry(
         "write a dataset back as images, masks and a CSV",
         "Writes files that an ingest reads back without an option.",
         "export datasets/photos --out files",
         "how-to/export.md",
-    ),
-}
-MODEL = {
-    "predict": Entry(
-        "write a model's masks or labels of images as a CSV",
-        "Writes a table to submit, or to compare.",
-        "predict runs/photos test_images --out submission.csv",
-        "how-to/predict.md",
-    ),
-    "lineage": Entry(
-        "show what a model or a dataset was made of",
-        "Shows all ancestors with their digests. Exit code 1 if one of them has changed.",
-        "lineage runs/photos",
-        "how-to/compare.md#trace-the-lineage",
-    ),
-    "convert": Entry(
-        "convert a model to LiteRT or ONNX",
-        "Converts the blessed model, lets the result answer in a clean process, and compares its answers for your "
-        "images with those of the SavedModel. Exit code 1 if they differ.",
-        "convert runs/photos/pushed photos --to litert --out phone",
-        "how-to/predict.md#convert-a-model-to-onnx-or-litert-formerly-tflite",
-    ),
-    "weights": Entry(
-        "fetch published weights of an encoder",
-        "Nothing else in Shardwright downloads weights.",
-        "weights fetch efficientnetv2-b0 --out weights",
-        "how-to/training.md#models",
-    ),
-    "weights fetch": Entry(
-        "download the weights of an encoder and compare their checksum",
-        "Fetches the ImageNet weights that Keras publishes. A training then reads the file. Exit code 1 if the "
-        "download fails or has another checksum.",
-        "weights fetch efficientnetv2-b0 --out weights",
-        "how-to/training.md#models",
-    ),
-    "bench": Entry(
-        "measure how fast this machine loads a dataset",
-        "Other measurements are in the repository: `python -m benchmarks`.",
-        "bench loader datasets/photos",
-        "how-to/loader.md",
-    ),
-    "bench loader": Entry(
-        "measure loading of a dataset and give advice on options",
-        "Loads the dataset in several ways, and names what costs the most time.",
-        "bench loader datasets/photos --batch-size 32",
-        "how-to/loader.md",
-    ),
-    "preflight": Entry(
-        "check on a CPU whether a training on TPUs would work",
-        "Checks batch, hosts, memory, shapes and the loader against a slice. Exit code 1 if it would not work.",
-        "preflight photos.yaml --tpu v5e-2x4",
-        "how-to/dry-run.md#preflight-check-a-training-before-you-rent-a-tpu",
-    ),
-}
-CLOUD = {
-    "compile": Entry(
-        "compile the pipeline for Vertex AI or Kubeflow Pipelines",
-        "Writes one file that the platform runs.",
-        "compile photos.yaml --target vertex --out photos.json",
-        "deploy/vertex.md",
-    ),
-    "estimate": Entry(
-        "estimate what a run in the cloud would cost",
-        "Multiplies the number of images by measured rates and by the prices of a file. Sends nothing.",
-        "estimate photos.yaml --target vertex --prices prices.yaml",
-        "deploy/costs.md#estimate-a-run",
-    ),
-    "deliver": Entry(
-        "put the blessed model on an endpoint of Vertex AI",
-        "Uploads it to the Model Registry with its evaluation, deploys it with a share of the traffic, sends it "
-        "images and rolls back if it does not answer. With --kserve it prints a manifest for KServe instead, with "
-        "--model-registry it registers the model in Kubeflow, and with --batch it predicts many images.",
-        "deliver photos.yaml --traffic 10 --dry-run",
-        "deploy/vertex.md#deliver-a-model",
-    ),
-    "submit": Entry(
-        "run on Vertex AI now",
-        "Compiles and submits, with your own credentials. Prints the address of the run.",
-        "submit photos.yaml --wait",
-        "deploy/vertex.md",
-    ),
-    "schedule": Entry(
-        "run on Vertex AI on a schedule",
-        "Makes a schedule, or lists, pauses, resumes or deletes those of the configuration's name.",
-        "schedule photos.yaml --cron '0 6 1 * *'",
-        "deploy/vertex.md",
-    ),
-    "status": Entry(
-        "list the runs on Vertex AI, or the tasks of one",
-        "Lists the runs of a configuration. With an ID: exit code 1 if that run failed or was cancelled.",
-        "status photos.yaml",
-        "deploy/vertex.md",
-    ),
-    "cancel": Entry(
-        "cancel a run on Vertex AI",
-        "Cancels a run, and the CustomJob that trains for it.",
-        "cancel photos.yaml photos-20260101000000",
-        "deploy/vertex.md",
-    ),
-}
-MAINTENANCE = {
-    "clean": Entry(
-        "remove old runs",
-        "Removes what the last runs neither wrote nor read, never what a blessed model descends from. With --target it "
-        "cleans the bucket of a compiled pipeline.",
-        "clean runs/photos --keep 3 --dry-run",
-        "deploy/local.md#free-disk-space-remove-old-runs",
-    ),
-    "doctor": Entry(
-        "check this machine and the installation",
-        "Checks memory, disk, accelerators and whether there are credentials, and imports every package. Exit code 1 "
-        "if something is missing.",
-        "doctor",
-        "reference/messages.md",
+        (
+            INGESTED,
+            OUT,
+            choice("--to", EXPORTS, "format (default csv: images, labels.csv, features.jsonl)", default="csv"),
+            choice(
+                "--layout", ("keys", "classes"), "paths: keys (default), or a folder for each class", default="keys"
+            ),
+            choice(
+                "--masks",
+                ("csv", "png", "none", "polygons"),
+                "masks: run lengths (default), pictures or none; of coco and labelme: polygons",
+                default="csv",
+            ),
+            choice(
+                "--encoding",
+                ("absolute", "relative", "counts", "compressed"),
+                "how run lengths are written (default absolute)",
+                default="absolute",
+            ),
+            choice("--order", ("column", "row"), "order of the pixels (default column)", default="column"),
+            choice("--start", (0, 1), "number of the first pixel (default 1)", type=int, default=1),
+            choice(
+                "--table",
+                ("image_label", "image_class", "image"),
+                "columns of the CSV of masks (default image_label)",
+                default="image_label",
+            ),
+            flag("--raw", "write names that begin like formulas into the CSV as they are"),
+            arg("--splits", "NAME", "only of these splits", nargs="+", default=[]),
+            arg("--classes", "NAME", "only images that have one of these", nargs="+", default=[]),
+            json("print what was written as JSON"),
+        ),
     ),
 }
 GROUPS = {

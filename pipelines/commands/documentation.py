@@ -55,9 +55,11 @@ def page_text(name: str, anchor: str = "") -> str:
     """
     titles = page_titles()
     wanted = name.removeprefix("docs/").removesuffix(".md")
-    same = [one for one in titles if one == wanted] or [one for one in titles if one.rpartition("/")[2] == wanted]
+    same = [title for title in titles if title == wanted] or [
+        title for title in titles if title.rpartition("/")[2] == wanted
+    ]
     if len(same) != 1:
-        close = difflib.get_close_matches(wanted, [*titles, *(one.rpartition("/")[2] for one in titles)], n=3)
+        close = difflib.get_close_matches(wanted, [*titles, *(title.rpartition("/")[2] for title in titles)], n=3)
         hint = f"Did you mean {' or '.join(same or close)}?" if same or close else "`shardwright docs` lists all."
         raise UsageError(f"PAGE: there is no page {name!r}. {hint}")
     text = _without_links((_FOLDER / f"{same[0]}.md").read_text(encoding="utf-8"), same[0])
@@ -76,7 +78,7 @@ def heading_anchor(heading: str) -> str:
 
 def _section(text: str, anchor: str, name: str) -> str:
     """Returns the part of a page from a heading to the next one of its rank."""
-    found, rank, anchors, code = [], 0, [], False
+    lines, rank, anchors, code = [], 0, [], False
     for line in text.splitlines():
         code ^= line.startswith("```")
         heading = None if code else re.match(r"(#+) (.+)", line)
@@ -87,10 +89,10 @@ def _section(text: str, anchor: str, name: str) -> str:
             elif rank and len(heading[1]) <= rank:
                 break
         if rank:
-            found.append(line)
-    if not found:
+            lines.append(line)
+    if not lines:
         raise UsageError(f"SECTION: {name} has no section {anchor!r}. It has: {', '.join(anchors)}.")
-    return "\n".join(found).rstrip() + "\n"
+    return "\n".join(lines).rstrip() + "\n"
 
 
 def _without_links(text: str, name: str) -> str:
@@ -139,7 +141,7 @@ def section_anchor(path: str) -> str:
     anchor = ""
     for key in re.sub(r"\[[^]]*\]", "", path).split("."):
         value = properties.get(key, {})
-        section = next((one for one in (value, *value.get("anyOf", ())) if "properties" in one), None)
+        section = next((part for part in (value, *value.get("anyOf", ())) if "properties" in part), None)
         # Rows under names of the user's own, such as those of components, share a section of the page.
         rows = value.get("additionalProperties")
         if section is None and not (isinstance(rows, dict) and "properties" in rows):

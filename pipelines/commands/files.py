@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-import argparse
 import os
 import re
 import sys
+import tempfile
 from pathlib import Path
+
+from shardwright.errors import UsageError, unwritable
+from shardwright.report.page import page_file
+from shardwright.storage import buckets, is_remote, read_start
+from shardwright.storage.whole_files import write_bytes
 
 # The first lines of a page, up to its title.
 _HEAD = r"""<!DOCTYPE html>
@@ -23,30 +28,6 @@ _DOCUMENT_BYTES = 16 << 20
 _PNG = ".png"
 
 
-def add_force(parser: argparse.ArgumentParser) -> None:
-    """Adds the option that permits to replace a file."""
-    parser.add_argument("--force", action="store_true", help="replace any existing file")
-
-
-def add_trust(parser: argparse.ArgumentParser) -> None:
-    """Adds the option that permits a model to do more than compute."""
-    parser.add_argument("--trust-model", action="store_true", help="do not check what the model does: it is your own")
-
-
-def add_show(parser: argparse.ArgumentParser, what: str) -> None:
-    """Adds the option to a command."""
-    parser.add_argument("--show", nargs="?", const="", type=_png, metavar=f"FILE{_PNG}", help=what)
-
-
-def _png(text: str) -> str:
-    if text and not text.lower().endswith(_PNG):
-        # Probably an argument that came after the option.
-        raise argparse.ArgumentTypeError(
-            f"{text} does not end with {_PNG}. Put --show last, or name the file: --show=pictures{_PNG}."
-        )
-    return text
-
-
 def picture_file(file: str | None, images: str, *, force: bool = False) -> str | None:
     """Returns the PNG that `--show` writes: one in the folder for temporary files unless it is named.
 
@@ -61,10 +42,6 @@ def picture_file(file: str | None, images: str, *, force: bool = False) -> str |
     Raises:
         UsageError: the file is among the images, or exists.
     """
-    import tempfile
-
-    from shardwright.errors import UsageError
-
     if not file:
         shown = file is None or sys.stdout.isatty()
         return file if shown else tempfile.mkstemp(suffix=_PNG, prefix="shardwright-readings-")[1]
@@ -85,9 +62,6 @@ def check_free(option: str, file: str, *, force: bool) -> None:
     Raises:
         UsageError: the path is a folder, or a file that may not be replaced.
     """
-    from shardwright.errors import UsageError
-    from shardwright.storage import buckets, is_remote
-
     if is_remote(file):
         exists = not force and buckets.stat(file) is not None
     else:
@@ -108,8 +82,6 @@ def new_page(option: str, file: str, *datasets: str, force: bool, title: str | N
         force: whether any file may be replaced.
         title: a pattern for the titles of the command's pages; a page with such a title is replaced without `force`.
     """
-    from shardwright.report.page import page_file
-
     target = page_file(file, option, *datasets)
     own = title is not None and re.match(_HEAD.format(title), _start_of(target, _HEAD_BYTES)) is not None
     check_free(option, file, force=force or own)
@@ -119,15 +91,25 @@ def new_page(option: str, file: str, *datasets: str, force: bool, title: str | N
 def compiled_pipeline(file: str) -> str | None:
     """Returns the name of the pipeline in a file that `shardwright compile` wrote; `None` for any other file."""
     text = _start_of(Path(file), _DOCUMENT_BYTES)
-    found = _PIPELINE.search(text) if _OUR_COMMAND in text else None
-    return found[1].strip() if found else None
+    match = _PIPELINE.search(text) if _OUR_COMMAND in text else None
+    return match[1].strip() if match else None
 
 
 def _start_of(file: Path, size: int) -> str:
     """Returns the beginning of a file as text; an empty text for a link, and if it cannot be read."""
-    from shardwright.storage import read_start
-
     try:
         return "" if file.is_symlink() else read_start(str(file), size).decode("utf-8", "replace")
     except OSError:
         return ""
+
+
+def write(file: str, data: bytes) -> None:
+    """Writes the file that `--out` names.
+
+    Raises:
+        UsageError: it cannot be written.
+    """
+    try:
+        write_bytes(Path(file), data)
+    except OSError as error:
+        raise unwritable(f"--out: {file}", error, "Check the path.") from None

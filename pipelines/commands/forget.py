@@ -2,47 +2,52 @@
 
 from __future__ import annotations
 
-import argparse
 import dataclasses
 import os
+from argparse import Namespace
 from contextlib import ExitStack
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from shardwright.pipelines.commands.derived import add_output_options, check_keys, read_keys, write_derived
-from shardwright.pipelines.commands.parsers import Commands
+from shardwright.dataset.ledger import LedgerRow
+from shardwright.dataset.reader import ImageDataset
+from shardwright.display.html import plain
+from shardwright.edit.delete import (
+    Copies,
+    contents_of,
+    copies_in,
+    copies_in_ledger,
+    datasets_containing,
+    delete_probe_rows,
+    files_naming,
+    shown_in,
+    trained_on,
+)
+from shardwright.edit.derive import Derived
+from shardwright.errors import UsageError
+from shardwright.lineage.ancestry import Family, known_places, run_root_of
+from shardwright.pipelines.commands.derived import check_keys, read_keys, write_derived
+from shardwright.pipelines.runs.run_folder import STAGING, locked_run
+from shardwright.staging.staged import clear
+from shardwright.storage import is_folder, is_remote
+from shardwright.storage.fingerprint import fingerprint
+from shardwright.storage.own_names import staging_next_to
 
-if TYPE_CHECKING:
-    from shardwright.dataset.ledger import LedgerRow
-    from shardwright.dataset.reader import ImageDataset
-    from shardwright.edit.delete import Copies
-    from shardwright.edit.derive import Derived
+_IN_OUTPUT = "still in {}, under another key: delete that dataset, and call forget again with all keys"
+_REMAINS = {
+    "other_keys": "the same file is also {}: add it to the keys",
+    "similar_keys": "an image that looks the same is {}: add it to the keys",
+    "unknown_copies": "{} was left out as a duplicate, and the dataset does not name the image that it kept for it",
+    "unreadable": "cannot be read, so it may contain them: {}",
+    "held_by": "still in {}: delete that dataset",
+    "models": "trained on them: {}",
+    "shown_in": "may show them: {}",
+    "named_in": "contains their names: {}",
+}
 
 
-def add(commands: Commands) -> None:
-    """Adds the command to the parser of `shardwright`."""
-    forget = commands.add("forget")
-    forget.add_argument("dataset", metavar="DIR", help="a dataset")
-    forget.add_argument("--keys", metavar="FILE", required=True, help="the keys to forget, one per line")
-    forget.add_argument(
-        "--staging", action="append", default=[], metavar="DIR", help="a staging folder to clear (run.staging)"
-    )
-    forget.add_argument(
-        "--search", action="append", default=[], metavar="DIR", help="also look for what contains the images below this"
-    )
-    add_output_options(forget)
-    forget.set_defaults(command=_forget)
-
-
-def _forget(options: argparse.Namespace) -> int:
-    from shardwright.dataset.reader import ImageDataset
-    from shardwright.edit.delete import contents_of, copies_in_ledger
-    from shardwright.errors import UsageError
-    from shardwright.lineage.ancestry import run_root_of
-    from shardwright.pipelines.runs.run_folder import STAGING, locked_run
-    from shardwright.storage import is_folder, is_remote
-    from shardwright.storage.own_names import staging_next_to
-
+def run(options: Namespace) -> int:
+    """Makes a dataset without some images, and lists what still contains them."""
     for root in options.staging:
         # A bucket need not have anything staged. A wrong folder is reported now, not after the dataset is made.
         if not is_folder(root) and not is_remote(root):
@@ -69,9 +74,6 @@ def _forget(options: argparse.Namespace) -> int:
 
 
 def _without(dataset: ImageDataset, keys: set[str], file: str) -> Derived:
-    from shardwright.edit.derive import Derived
-    from shardwright.storage.fingerprint import fingerprint
-
     written = (key for split in dataset.splits for key in dataset.keys(split))
     check_keys(file, keys, chain(written, (row.key for row in dataset.ledger())))
     # The new dataset must not reveal which they were, so its recipe has only a hash of the keys that are left.
@@ -92,61 +94,35 @@ def _delete_copies(
     copies: Copies,
     contents: set[bytes],
     roots: list[str],
-    options: argparse.Namespace,
+    options: Namespace,
 ) -> tuple[dict[str, Any], list[str]]:
     """Deletes staged copies and measurements of the images; returns these and what still contains the images."""
-    from shardwright.display.html import plain
-    from shardwright.edit.delete import (
-        copies_in,
-        datasets_containing,
-        delete_probe_rows,
-        files_naming,
-        shown_in,
-        trained_on,
-    )
-    from shardwright.lineage.ancestry import Family, known_places
-    from shardwright.staging.staged import clear
-    from shardwright.storage import is_remote
-
     staged = [name for root in roots for name in clear(root)]
     rows = sum(delete_probe_rows(root, contents) for root in roots)
     family = Family([dataset.root, *known_places(dataset.root, options.search)])
-    found = datasets_containing(family, keys, contents)
+    others = datasets_containing(family, keys, contents)
     same = copies.same_bytes | set(copies_in(dataset, keys, contents) if contents else ())
     names = _stored_names(dataset, keys, contents)
-    named = [*(one.place for one in found.names), *files_naming(dataset, names, options.search)]
+    named = [*(name.place for name in others.names), *files_naming(dataset, names, options.search)]
     remains: dict[str, Any] = {
-        "held_by": [one.place for one in found.records],
+        "held_by": [record.place for record in others.records],
         "named_in": named,
-        "models": [one.place for one in trained_on(family, found.records)],
-        "shown_in": shown_in(family, found.records),
+        "models": [record.place for record in trained_on(family, others.records)],
+        "shown_in": shown_in(family, others.records),
         "probe_rows": rows,
         "staged": staged,
         "other_keys": sorted(same),
         "similar_keys": sorted(copies.alike),
         "unknown_copies": sorted(copies.unknown),
-        "unreadable": found.damaged,
+        "unreadable": others.damaged,
     }
     lines = [f"  {rows} rows of image measurements and {len(staged)} staged folders were deleted"]
     out = options.out if is_remote(options.out) else os.path.abspath(options.out)
     for name, text in _REMAINS.items():
-        for one in remains[name]:
-            shown = _IN_OUTPUT if name == "held_by" and one == out else text
-            lines.append(plain(f"  {shown.format(one)}", 1000))
+        for place in remains[name]:
+            shown = _IN_OUTPUT if name == "held_by" and place == out else text
+            lines.append(plain(f"  {shown.format(place)}", 1000))
     return remains, lines
-
-
-_IN_OUTPUT = "still in {}, under another key: delete that dataset, and call forget again with all keys"
-_REMAINS = {
-    "other_keys": "the same file is also {}: add it to the keys",
-    "similar_keys": "an image that looks the same is {}: add it to the keys",
-    "unknown_copies": "{} was left out as a duplicate, and the dataset does not name the image that it kept for it",
-    "unreadable": "cannot be read, so it may contain them: {}",
-    "held_by": "still in {}: delete that dataset",
-    "models": "trained on them: {}",
-    "shown_in": "may show them: {}",
-    "named_in": "contains their names: {}",
-}
 
 
 def _stored_names(dataset: ImageDataset, keys: set[str], contents: set[bytes]) -> set[str]:

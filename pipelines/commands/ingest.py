@@ -2,41 +2,32 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
+import shlex
+from argparse import Namespace
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from shardwright.pipelines.commands.files import add_show, picture_file
-from shardwright.pipelines.commands.parsers import Commands
-from shardwright.pipelines.commands.results import dataset_row, print_json, print_rejects
+from shardwright.config import load_config
+from shardwright.config.yaml_config import parse_config, read_mapping
+from shardwright.display.html import plain
+from shardwright.errors import ShardwrightError
+from shardwright.ingest import IngestRecipe, SurveyedInput, ingest, locate, survey_input
+from shardwright.ingest.baseline import resolve_baseline, without_baseline
+from shardwright.pipelines.commands.files import picture_file
+from shardwright.pipelines.commands.results import dataset_facts, dataset_row, finish, rejected_lines
+from shardwright.pipelines.init.read_trial import nested
+from shardwright.pipelines.init.show import hint, show_readings
 from shardwright.running.progress import counted, print_note
+from shardwright.storage.mirror import local_folder
+from shardwright.storage.own_names import staging_next_to
 
-if TYPE_CHECKING:
-    from shardwright.errors import ShardwrightError
-    from shardwright.ingest import SurveyedInput
-
-
-def add(commands: Commands) -> None:
-    """Adds the command to the parser of `shardwright`."""
-    ingest = commands.add("ingest")
-    ingest.add_argument("config", metavar="CONFIG", help="YAML file")
-    ingest.add_argument("--out", required=True, metavar="DIR", help="folder to make")
-    ingest.add_argument("--workers", type=int, metavar="N", help="processes (default: one for each core)")
-    add_show(ingest, "where the input can be read in several ways, show images under each, in the terminal or as a PNG")
-    ingest.add_argument("--json", action="store_true", help="print fingerprint, totals and notes as JSON")
-    ingest.set_defaults(command=_ingest)
+_LINE = 500
 
 
-def _ingest(options: argparse.Namespace) -> int:
-    from shardwright.config import load_config
-    from shardwright.errors import ShardwrightError
-    from shardwright.ingest import ingest
-    from shardwright.ingest.baseline import resolve_baseline
-    from shardwright.storage.mirror import local_folder
-    from shardwright.storage.own_names import staging_next_to
-
+def run(options: Namespace) -> int:
+    """Makes the dataset."""
     notes: list[str] = []
 
     def log(note: str) -> None:
@@ -54,13 +45,17 @@ def _ingest(options: argparse.Namespace) -> int:
         if config.run.staging is None and os.path.isdir(left):
             log(f"{left} keeps what was done. The next call with this --out uses it, and deletes it in the end")
         raise
-    if options.json:
-        print_json({**dataset_row(options.out, manifest), "classes": list(manifest.classes), "notes": notes})
-        return 0
-    totals = ", ".join(f"{name} {count}" for name, count in sorted(manifest.totals.items()))
-    print(f"{options.out}: {counted(len(manifest.shards), 'shard')}; {totals}; fingerprint {manifest.fingerprint}")
-    print_rejects(options.out, manifest)
-    return 0
+    facts = dataset_facts(manifest)
+    if manifest.totals["duplicate"]:
+        facts["images"] += f", {counted(manifest.totals['duplicate'], 'duplicate')}"
+    return finish(
+        options,
+        {**dataset_row(options.out, manifest), "classes": list(manifest.classes), "notes": notes},
+        f"{options.out}: {counted(manifest.totals['written'], 'image')} in {counted(len(manifest.shards), 'shard')}",
+        *(f"  {name:<9}{plain(fact or 'none', _LINE)}" for name, fact in facts.items() if not options.quiet),
+        *rejected_lines(options.out, manifest),
+        following=f"shardwright report {shlex.quote(options.out)}",
+    )
 
 
 def _add_readings(error: ShardwrightError, file: str, pictures: str | None) -> None:
@@ -71,11 +66,6 @@ def _add_readings(error: ShardwrightError, file: str, pictures: str | None) -> N
         file: the configuration.
         pictures: the PNG of `--show`, empty for the terminal; `None` without the option.
     """
-    from shardwright.config.yaml_config import parse_config, read_mapping
-    from shardwright.ingest import IngestRecipe, locate, survey_input
-    from shardwright.ingest.baseline import without_baseline
-    from shardwright.pipelines.init.read_trial import nested
-    from shardwright.pipelines.init.show import hint, show_readings
 
     def survey(options: Mapping[str, Any]) -> SurveyedInput:
         config = without_baseline(parse_config(nested({**read_mapping(file), **options}), base=os.getcwd()))

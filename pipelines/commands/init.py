@@ -2,25 +2,31 @@
 
 from __future__ import annotations
 
-import argparse
 import os
 import shlex
 import sys
+from argparse import Namespace
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from shardwright.errors import Reading, ShardwrightError, UsageError, unwritable
-from shardwright.pipelines.commands.files import add_force, add_show, check_free, picture_file
-from shardwright.pipelines.commands.parsers import Commands
+import yaml
+
+from shardwright.config.json_schema import schema_line
+from shardwright.config.yaml_text import parse_yaml
+from shardwright.display.readings import Column
+from shardwright.errors import Reading, ShardwrightError, UsageError
+from shardwright.ingest import SurveyedInput
+from shardwright.pipelines.commands.files import check_free, picture_file, write
 from shardwright.pipelines.commands.results import print_json
+from shardwright.pipelines.commands.validate import plain_values
+from shardwright.pipelines.init.commented_yaml import yaml_text
+from shardwright.pipelines.init.decide import detect_input
+from shardwright.pipelines.init.question import Decision
+from shardwright.pipelines.init.show import ReadInput, hint, setting_text, show, show_readings
+from shardwright.pipelines.init.spell_out import resolve_input
+from shardwright.pipelines.init.write_project import pipeline_name
 from shardwright.text.escaping import escape
 
-if TYPE_CHECKING:
-    from shardwright.ingest import SurveyedInput
-    from shardwright.pipelines.init.question import Decision
-    from shardwright.pipelines.init.spell_out import ResolvedInput
-
-_TASKS = ("segmentation", "classification")
 _STDOUT = "-"
 _NOTHING = "The images have no classes: `shardwright ingest` makes a dataset; there is nothing to train."
 _UNTRAINED = {
@@ -30,43 +36,8 @@ _UNTRAINED = {
 _PATH = "input.labels.path"
 
 
-def add(commands: Commands) -> None:
-    """Adds the command to the parser of `shardwright`."""
-    init = commands.add("init")
-    init.add_argument(
-        "folder",
-        metavar="FOLDER",
-        help="the images: a folder, a glob or a URL; or a folder with images and annotations",
-    )
-    init.add_argument(
-        "labels",
-        metavar="LABELS",
-        nargs="*",
-        help="the annotations: a table, COCO JSON or a folder; several files, or SPLIT=FILE for each split",
-    )
-    init.add_argument("--task", choices=_TASKS, help="by default detected")
-    init.add_argument("--out", metavar="FILE", help="file to write (default: FOLDER's name .yaml); - prints it")
-    init.add_argument(
-        "--set",
-        metavar="KEY=VALUE",
-        action="append",
-        default=[],
-        help="a value of the configuration, e.g. input.labels.rle.order=row; may be repeated",
-    )
-    add_show(init, "show images under each reading, in the terminal or as a PNG; without a question, as they are read")
-    add_force(init)
-    init.add_argument("--json", action="store_true", help="print what was detected as JSON")
-    init.set_defaults(command=_init)
-
-
-def _init(options: argparse.Namespace) -> int:
-    from shardwright.config.json_schema import schema_line
-    from shardwright.display.readings import Column
-    from shardwright.pipelines.init.commented_yaml import yaml_text
-    from shardwright.pipelines.init.show import ReadInput, show
-    from shardwright.pipelines.init.spell_out import resolve_input
-    from shardwright.pipelines.init.write_project import pipeline_name
-
+def run(options: Namespace) -> int:
+    """Writes the configuration, or asks."""
     if options.out == "":
         raise UsageError(f"--out: is empty. Name a file, or {_STDOUT} to print it.")
     # The run is named after the file that people call it by.
@@ -75,26 +46,37 @@ def _init(options: argparse.Namespace) -> int:
     out = options.out or f"{name}.yaml"
     if out != _STDOUT:
         check_free("--out", out, force=options.force)
-    given = {"name": name, **_settings(options.set)}
-    if options.task is not None and given.setdefault("task", options.task) != options.task:
-        raise UsageError(f"--task {options.task}: --set task={given['task']} names another one. Leave one out.")
+    stated = {"name": name, **_settings(options.set)}
+    if options.task is not None and stated.setdefault("task", options.task) != options.task:
+        raise UsageError(f"--task {options.task}: --set task={stated['task']} names another one. Leave one out.")
     labels = _annotations(options.labels)
     if isinstance(labels, (list, dict)):
-        given = {_PATH: labels, **given}
+        stated = {_PATH: labels, **stated}
+    call = _call(options)
     again = [*(["--out", options.out] if options.out else []), *(["--force"] if options.force else [])]
-    words = [*shlex.split(_call(options)), *again]
     pictures = picture_file(options.show, options.folder, force=options.force)
-    decision = _detect(options.folder, labels if isinstance(labels, str) else None, given, words, pictures)
+    file = labels if isinstance(labels, str) else None
+    decision = _detect(options.folder, file, stated, [*shlex.split(call), *again], pictures)
     resolved = resolve_input(decision)
-    header = [schema_line(), f"# Written by `{_call(options)}`. All keys: `shardwright docs reference/configuration`."]
+    header = [schema_line(), f"# Written by `{call}`. All keys: `shardwright docs reference/configuration`."]
     if not resolved.trainable:
         header.append(f"# {_UNTRAINED.get(resolved.config.input.labels.format, _NOTHING)}")
     text = yaml_text(resolved, header)
     if out != _STDOUT:
-        _write(out, text)
+        write(out, text.encode("utf-8"))
     if pictures is not None:
         show([ReadInput(Column(out, ""), decision.input.surveyed)], pictures)
-    _print(options, resolved, out, text)
+    row = {"file": None if out == _STDOUT else out, "detected": list(resolved.notes)}
+    if options.json:
+        print_json({**row, "configuration": plain_values(resolved.config)})
+        return 0
+    for note in resolved.notes if not options.quiet else ():
+        print(f"  {escape(note)}", file=sys.stderr if out == _STDOUT else sys.stdout)
+    if out == _STDOUT:
+        print(text, end="")
+        return 0
+    train = f", or shardwright run {shlex.quote(out)}" if resolved.trainable else ""
+    print(f"{out}: written. Next: shardwright ingest {shlex.quote(out)} --out DIR{train}")
     return 0
 
 
@@ -120,51 +102,31 @@ def _annotations(texts: list[str]) -> str | list[str] | dict[str, str] | None:
     return files
 
 
-def _call(options: argparse.Namespace) -> str:
+def _call(options: Namespace) -> str:
     """Returns the command with its options as the user gave them, to be pasted."""
-    given = [*(["--task", options.task] if options.task else []), *(f"--set={text}" for text in options.set)]
-    return shlex.join(["shardwright", "init", options.folder, *options.labels, *given])
-
-
-def _print(options: argparse.Namespace, resolved: ResolvedInput, out: str, text: str) -> None:
-    if options.json:
-        from shardwright.pipelines.commands.validate import plain_values
-
-        found = {"file": None if out == _STDOUT else out, "detected": list(resolved.notes)}
-        print_json({**found, "configuration": plain_values(resolved.config)})
-        return
-    stream = sys.stderr if out == _STDOUT else sys.stdout
-    for note in resolved.notes if not options.quiet else ():
-        print(f"  {escape(note)}", file=stream)
-    if out == _STDOUT:
-        print(text, end="")
-        return
-    dataset = f"shardwright ingest {shlex.quote(out)} --out DIR"
-    run = f", or shardwright run {shlex.quote(out)}" if resolved.trainable else ""
-    print(f"{out}: written. Next: {dataset}{run}")
+    stated = [*(["--task", options.task] if options.task else []), *(f"--set={text}" for text in options.set)]
+    return shlex.join(["shardwright", "init", options.folder, *options.labels, *stated])
 
 
 def _detect(
-    folder: str, labels: str | None, given: dict[str, Any], call: Sequence[str], pictures: str | None
+    folder: str, labels: str | None, stated: dict[str, Any], call: Sequence[str], pictures: str | None
 ) -> Decision:
     """Detects the input; asks where several readings fit and somebody is there, and fails elsewhere.
 
     Args:
         folder: see `detect_input`.
         labels: likewise.
-        given: likewise; answers are added.
+        stated: likewise; answers are added.
         call: the words of the command, to which the settings of an answer are added.
         pictures: the PNG of `--show`, empty for the terminal; `None` without the option.
     """
-    from shardwright.pipelines.init.decide import detect_input
-    from shardwright.pipelines.init.show import hint, show_readings
 
     def survey(options: Mapping[str, Any]) -> SurveyedInput:
-        return detect_input(folder, labels, {**given, **options}).input.surveyed
+        return detect_input(folder, labels, {**stated, **options}).input.surveyed
 
     while True:
         try:
-            return detect_input(folder, labels, given)
+            return detect_input(folder, labels, stated)
         except ShardwrightError as error:
             if not error.readings:
                 raise
@@ -172,13 +134,11 @@ def _detect(
             if not (sys.stdin.isatty() and sys.stdout.isatty()):
                 lines = [str(error), "Choose one of:", _answers(error.readings, call), *([note] if note else [])]
                 raise UsageError("\n".join(lines)) from None
-            given |= _ask(error, note, input).options
+            stated |= _ask(error, note, input).options
 
 
 def _answers(readings: tuple[Reading, ...], call: Sequence[str]) -> str:
     """Returns the command of each reading, and what it means."""
-    from shardwright.pipelines.init.show import setting_text
-
     commands = [
         " ".join([shlex.join(call), *(setting_text(path, value) for path, value in reading.options.items())])
         for reading in readings
@@ -204,13 +164,9 @@ def _ask(error: ShardwrightError, note: str, read: Callable[[str], str]) -> Read
             return error.readings[int(answer) - 1]
 
 
-def _settings(given: list[str]) -> dict[str, Any]:
-    import yaml
-
-    from shardwright.config.yaml_text import parse_yaml
-
+def _settings(stated: list[str]) -> dict[str, Any]:
     settings: dict[str, Any] = {}
-    for text in given:
+    for text in stated:
         path, equals, value = text.partition("=")
         if not equals or not path:
             raise UsageError(f"--set {text}: is not KEY=VALUE. Write e.g. --set input.labels.rle.order=row.")
@@ -219,14 +175,3 @@ def _settings(given: list[str]) -> dict[str, Any]:
         except (yaml.YAMLError, ValueError, RecursionError):
             raise UsageError(f"--set {path}: {value!r} is not YAML. Put it in quotes.") from None
     return settings
-
-
-def _write(out: str, text: str) -> None:
-    from pathlib import Path
-
-    from shardwright.storage.whole_files import write_bytes
-
-    try:
-        write_bytes(Path(out), text.encode("utf-8"))
-    except OSError as error:
-        raise unwritable(f"--out: {out}", error, "Check the path.") from None

@@ -2,38 +2,22 @@
 
 from __future__ import annotations
 
-import argparse
 import json
+from argparse import Namespace
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from shardwright.pipelines.commands.parsers import Commands
-from shardwright.pipelines.commands.results import print_json
-
-if TYPE_CHECKING:
-    from shardwright.lineage.ancestry import Artifact, Family
+from shardwright.display.html import plain
+from shardwright.lineage.ancestry import Artifact, Family, family_of, read_artifact, run_root_of
+from shardwright.pipelines.commands.results import finish
 
 _DIGITS = 12
 _LONGEST = 160
 _LINE = 1000
 
 
-def add(commands: Commands) -> None:
-    """Adds the command to the parser of `shardwright`."""
-    lineage = commands.add("lineage")
-    lineage.add_argument(
-        "path", metavar="PATH", help="a model, a dataset, another artifact, or a run's folder; or a URL"
-    )
-    lineage.add_argument(
-        "--search", action="append", default=[], metavar="DIR", help="also look for parents below this folder or URL"
-    )
-    lineage.add_argument("--json", action="store_true", help="print all of it as JSON")
-    lineage.set_defaults(command=_lineage)
-
-
-def _lineage(options: argparse.Namespace) -> int:
-    from shardwright.lineage.ancestry import family_of, run_root_of
-
+def run(options: Namespace) -> int:
+    """Shows all ancestors; returns 1 if one of them has changed."""
     start, family = family_of(options.path, options.search)
     described = describe(start, family)
     run_root = run_root_of(start.place)
@@ -41,11 +25,8 @@ def _lineage(options: argparse.Namespace) -> int:
         from shardwright.pipelines.runs.metadata_store import steps_to
 
         described["steps"] = [step._asdict() for step in steps_to(run_root, start.place)]
-    if options.json:
-        print_json(described)
-    else:
-        print("\n".join([*_lines(start, family, described["artifacts"]), *_further(described)]))
-    return 1 if described["problems"] else 0
+    lines = (*_lines(start, family, described["artifacts"]), *_further(described))
+    return finish(options, described, *lines, failed=bool(described["problems"]))
 
 
 def describe(start: Artifact, family: Family) -> dict[str, Any]:
@@ -55,15 +36,13 @@ def describe(start: Artifact, family: Family) -> dict[str, Any]:
         `artifact`: the place asked for; `artifacts`: it and its ancestors, each with `parents` (role -> fingerprint and
         place, `null` where it was not found); `evaluations` of it; `missing` and `problems`, one sentence each.
     """
-    from shardwright.lineage.ancestry import read_artifact
-
     rows, missing, problems = [], [], []
-    for artifact in (read_artifact(one.place) for one in family.ancestors(start)):
+    for artifact in (read_artifact(ancestor.place) for ancestor in family.ancestors(start)):
         parents: dict[str, dict[str, str | None]] = {}
         for role, value in sorted(artifact.parents.items()):
-            found = family.find(role, value) if role in artifact.links else None
-            parents[role] = {"fingerprint": value, "place": found.place if found else None}
-            if role in artifact.links and found is None:
+            parent = family.find(role, value) if role in artifact.links else None
+            parents[role] = {"fingerprint": value, "place": parent.place if parent else None}
+            if role in artifact.links and parent is None:
                 missing.append(f"{role} {value[:_DIGITS]} of {artifact.place} is in none of the places searched")
         problems += [f"{artifact.place}: {problem}" for problem in artifact.problems]
         rows.append({**vars(artifact), "problems": list(artifact.problems), "parents": parents, "data": artifact.data})
@@ -71,12 +50,14 @@ def describe(start: Artifact, family: Family) -> dict[str, Any]:
         # The missing parent may be a damaged artifact.
         seen = {row["place"] for row in rows}
         problems += [
-            f"{one.place}: {problem}"
-            for one in family.artifacts.values()
-            if one.place not in seen
-            for problem in one.problems
+            f"{artifact.place}: {problem}"
+            for artifact in family.artifacts.values()
+            if artifact.place not in seen
+            for problem in artifact.problems
         ]
-    evaluations = [{"place": one.place, "parents": dict(one.parents)} for one in family.evaluations(start)]
+    evaluations = [
+        {"place": evaluation.place, "parents": dict(evaluation.parents)} for evaluation in family.evaluations(start)
+    ]
     return {
         "artifact": start.place,
         "artifacts": rows,
@@ -87,8 +68,6 @@ def describe(start: Artifact, family: Family) -> dict[str, Any]:
 
 
 def _lines(start: Artifact, family: Family, rows: list[dict[str, Any]]) -> Iterator[str]:
-    from shardwright.display.html import plain
-
     shown: set[str] = set()
     problems = {row["place"]: row["problems"] for row in rows}
 
@@ -128,12 +107,10 @@ def _facts(artifact: Artifact) -> Iterator[tuple[str, str]]:
 
 
 def _further(described: Mapping[str, Any]) -> Iterator[str]:
-    from shardwright.display.html import plain
-
-    for one in described["evaluations"]:
-        baseline = one["parents"].get("baseline")
+    for evaluation in described["evaluations"]:
+        baseline = evaluation["parents"].get("baseline")
         compared = f", compared with {baseline[:_DIGITS]}" if baseline else ", compared with none"
-        yield plain(f"evaluated: {one['place']}{compared}", _LINE)
+        yield plain(f"evaluated: {evaluation['place']}{compared}", _LINE)
     if described.get("steps"):
         yield "steps of the runs that made it, from the metadata store:"
     for step in described.get("steps", ()):

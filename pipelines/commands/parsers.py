@@ -1,47 +1,63 @@
-"""The parsers of the commands: help in groups, and errors of one line that suggest what may be meant."""
+"""The parsers of the commands, made of the catalog: help in groups, and errors of one line with a suggestion."""
 
 from __future__ import annotations
 
 import argparse
 import difflib
+import functools
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import takewhile
 from typing import Any, NoReturn
 
-from shardwright.pipelines.commands.argparse_compat import actions_of
+from shardwright.errors import UsageError
 from shardwright.pipelines.commands.catalog import ENTRIES, GROUPS
 from shardwright.pipelines.commands.documentation import address
+from shardwright.pipelines.commands.entry import Entry, Option, flag
 from shardwright.text.escaping import escape
 from shardwright.untrusted.json_text import is_text
+from shardwright.version import __version__
 
 _WIDTH = 100
 # From this likeness on, a name is suggested.
 _CLOSE = 0.7
+_QUIET = flag("--quiet", "print errors and the result only", "-q")
 
 
 class Parser(argparse.ArgumentParser):
     """A parser whose errors take one line, also if arguments contain line breaks.
 
     Attributes:
-        below: the commands below it, if there are any.
+        actions: its options and arguments, in the order in which they were added.
+        below: the commands below it, by name.
         summary: of a command, for lists.
     """
 
     def __init__(self, **options: Any) -> None:
-        super().__init__(allow_abbrev=False, formatter_class=argparse.RawDescriptionHelpFormatter, **options)
-        self.below: Commands | None = None
+        self.actions: list[argparse.Action] = []
+        self.below: dict[str, Parser] = {}
         self.summary = ""
+        super().__init__(allow_abbrev=False, formatter_class=argparse.RawDescriptionHelpFormatter, **options)
 
     @property
     def options(self) -> list[str]:
         """The names of all options."""
         return [name for action in self.actions for name in action.option_strings]
 
-    @property
-    def actions(self) -> list[argparse.Action]:
-        """The options and arguments."""
-        return actions_of(self)
+    def add_argument(self, *names: str, **settings: Any) -> argparse.Action:
+        """Adds an option or an argument."""
+        self.actions.append(super().add_argument(*names, **settings))
+        return self.actions[-1]
+
+    def add_entry(self, entry: Entry) -> None:
+        """Adds what a command takes; every command can be quiet."""
+        for option in (*entry.options, _QUIET):
+            if isinstance(option, Option):
+                self.add_argument(*option.names, **option.settings)
+                continue
+            instead = self.add_mutually_exclusive_group()
+            self.actions += [instead.add_argument(*alternative.names, **alternative.settings) for alternative in option]
+        self.set_defaults(parser=self)
 
     def error(self, message: str) -> NoReturn:
         """Ends the program with exit code 2."""
@@ -49,13 +65,13 @@ class Parser(argparse.ArgumentParser):
 
     def format_help(self) -> str:
         """Returns the help; of the program itself, with its commands in groups."""
-        if self.below is None or not self.below.grouped:
+        if not self.below or self.summary:
             return super().format_help()
         lines = [self.format_usage().rstrip(), "", *textwrap.wrap(self.description or "", _WIDTH)]
-        width = max(map(len, self.below.parsers))
+        width = max(map(len, self.below))
         for title, entries in GROUPS.items():
             lines += ["", f"{title}:"]
-            lines += [f"  {name:<{width}}  {entries[name].summary}" for name in entries if name in self.below.parsers]
+            lines += [f"  {name:<{width}}  {entries[name].summary}" for name in entries if name in self.below]
         lines += [
             "",
             "options:",
@@ -66,54 +82,81 @@ class Parser(argparse.ArgumentParser):
 
     def unknown_options(self, arguments: Sequence[str]) -> NoReturn:
         """Ends the program because of arguments that no option takes; suggests what may be meant."""
-        first = next((one for one in arguments if one.startswith("-")), arguments[0])
-        suggestion = suggest(first.partition("=")[0], self.options) if first.startswith("-") else ""
+        first = next((argument for argument in arguments if argument.startswith("-")), arguments[0])
+        suggestion = _suggest(first.partition("=")[0], self.options) if first.startswith("-") else ""
         self.error(f"unknown argument {first!r}.{suggestion}")
 
 
-class Commands:
-    """The commands of a parser.
+@functools.cache
+def build_parser() -> Parser:
+    """Returns the parser of the program, with all commands.
 
-    The name of the command that is called becomes the option `invoked`.
-
-    Args:
-        parser: the program, or a command with further commands.
-        above: the name of that command, empty for the program.
-
-    Attributes:
-        parsers: name -> its parser.
-        grouped: whether the help lists them in groups.
+    The name of the command that is called becomes the option `invoked`, and its code the option `call`.
     """
-
-    def __init__(self, parser: Parser, above: str = "") -> None:
-        self._above = above
-        self.grouped = not above
-        dest = argparse.SUPPRESS if above else "invoked"
-        self._subparsers = parser.add_subparsers(title="commands", required=True, metavar="COMMAND", dest=dest)
-        self.parsers: dict[str, Parser] = {}
-        parser.below = self
-
-    def add(self, name: str) -> Parser:
-        """Adds a command, which must be in the catalog; every command can be quiet."""
-        parser = self._parser(name)
-        parser.add_argument("-q", "--quiet", action="store_true", help="print errors and the result only")
-        parser.set_defaults(parser=parser)
-        return parser
-
-    def add_group(self, name: str) -> Commands:
-        """Adds a command that only has further commands."""
-        return Commands(self._parser(name), name)
-
-    def _parser(self, name: str) -> Parser:
-        entry = ENTRIES[f"{self._above} {name}".strip()]
-        example = f"example:\n  shardwright {entry.example}\n\ndocumentation: {address(entry.page)}"
-        description = "\n".join(
-            textwrap.wrap(f"{entry.summary[0].upper()}{entry.summary[1:]}. {entry.description}", _WIDTH)
+    program = Parser(
+        prog="shardwright",
+        description="Turns image folders and segmentation CSVs into sharded, checked, reproducible TFRecord datasets, "
+        "and trains on them.",
+    )
+    program.add_argument("--version", action="version", version=f"shardwright {__version__}")
+    groups = {"": program.add_subparsers(title="commands", required=True, metavar="COMMAND", dest="invoked")}
+    parsers = {"": program}
+    for name, entry in ENTRIES.items():
+        above, _, word = name.rpartition(" ")
+        summary = f"{entry.summary[0].upper()}{entry.summary[1:]}. {entry.description}"
+        parser: Parser = groups[above].add_parser(
+            word,
+            help=entry.summary,
+            description="\n".join(textwrap.wrap(summary, _WIDTH)),
+            epilog=f"example:\n  shardwright {entry.example}\n\ndocumentation: {address(entry.page)}",
         )
-        parser: Parser = self._subparsers.add_parser(name, help=entry.summary, description=description, epilog=example)
         parser.summary = entry.summary
-        self.parsers[name] = parser
-        return parser
+        parsers[name] = parsers[above].below[word] = parser
+        if entry.options:
+            parser.add_entry(entry)
+            parser.set_defaults(call=entry.call or f"{name.replace('-', '_')}:run")
+        else:
+            groups[name] = parser.add_subparsers(
+                title="commands", required=True, metavar="COMMAND", dest=argparse.SUPPRESS
+            )
+    return program
+
+
+def parse(arguments: Sequence[str], options: argparse.Namespace) -> None:
+    """Parses a command line into `options`; ends the program with exit code 2 if it is wrong."""
+    program = build_parser()
+    if not arguments:
+        program.print_help()
+        program.exit(2)
+    called = _called(program, arguments)
+    for word in arguments:
+        if not is_text(word):
+            called.error(f"argument {word!r} is not UTF-8. Rename the file or folder.")
+    for word in takewhile("--".__ne__, arguments):
+        # A missing argument, which argparse reports first, is often a misspelled one.
+        if word.startswith("--") and word.partition("=")[0] not in called.options:
+            called.unknown_options([word])
+    _, rest = program.parse_known_args(arguments, options)
+    if rest:
+        called.unknown_options(rest)
+
+
+def _called(parser: Parser, arguments: Sequence[str]) -> Parser:
+    """Returns the parser of the command that is called; ends the program if there is none of that name."""
+    for position, word in enumerate(arguments):
+        if word.startswith("-") or not parser.below:
+            break
+        if word not in parser.below:
+            suggestion = _suggest(word, parser.below)
+            parser.error(f"unknown command {word!r}.{suggestion} `{parser.prog} --help` lists all.")
+        return _called(parser.below[word], arguments[position + 1 :])
+    return parser
+
+
+def _suggest(text: str, known: Iterable[str]) -> str:
+    """Returns a sentence that suggests the closest of some names, or an empty text."""
+    close = difflib.get_close_matches(text, list(known), n=1, cutoff=_CLOSE)
+    return f" Did you mean {close[0]}?" if close else ""
 
 
 def refuse_unused(options: argparse.Namespace, mode: str, *names: str) -> None:
@@ -127,43 +170,7 @@ def refuse_unused(options: argparse.Namespace, mode: str, *names: str) -> None:
     Raises:
         UsageError: names the first that is given.
     """
-    from shardwright.errors import UsageError
-
     for action in options.parser.actions:
         used = set(names).isdisjoint(action.option_strings)
         if not used and getattr(options, action.dest) != action.default:
             raise UsageError(f"{action.option_strings[0]}: {mode} does not use it. Leave it out.")
-
-
-def suggest(text: str, known: Sequence[str] | Mapping[str, object]) -> str:
-    """Returns a sentence that suggests the closest of some names, or an empty text."""
-    close = difflib.get_close_matches(text, list(known), n=1, cutoff=_CLOSE)
-    return f" Did you mean {close[0]}?" if close else ""
-
-
-def parse(parser: Parser, arguments: Sequence[str], options: argparse.Namespace) -> None:
-    """Parses a command line into `options`; ends the program with exit code 2 if it is wrong."""
-    called = _called(parser, arguments)
-    for word in arguments:
-        if not is_text(word):
-            called.error(f"argument {word!r} is not UTF-8. Rename the file or folder.")
-    for word in takewhile("--".__ne__, arguments):
-        # A missing argument, which argparse reports first, is often a misspelled one.
-        if word.startswith("--") and word.partition("=")[0] not in called.options:
-            called.unknown_options([word])
-    _, rest = parser.parse_known_args(arguments, options)
-    if rest:
-        called.unknown_options(rest)
-
-
-def _called(parser: Parser, arguments: Sequence[str]) -> Parser:
-    """Returns the parser of the command that is called; ends the program if there is none of that name."""
-    for position, word in enumerate(arguments):
-        if word.startswith("-") or parser.below is None:
-            break
-        found = parser.below.parsers.get(word)
-        if found is None:
-            names = parser.below.parsers
-            parser.error(f"unknown command {word!r}.{suggest(word, names)} `{parser.prog} --help` lists all.")
-        return _called(found, arguments[position + 1 :])
-    return parser

@@ -2,40 +2,24 @@
 
 from __future__ import annotations
 
-import argparse
 import dataclasses
-from typing import TYPE_CHECKING, Any
+from argparse import Namespace
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
-from shardwright.pipelines.commands.parsers import Commands, refuse_unused
-from shardwright.pipelines.commands.results import print_json
+from shardwright.config import load_config
+from shardwright.errors import UsageError
+from shardwright.pipelines.commands.parsers import refuse_unused
+from shardwright.pipelines.commands.results import finish, table
 from shardwright.running.progress import counted
-from shardwright.text.escaping import escape
 
 if TYPE_CHECKING:
     from shardwright.pipelines.preflight.rule_report import PreflightReport
     from shardwright.pipelines.preflight.run_facts import Facts
 
-_GAP = "  "
 
-
-def add(commands: Commands) -> None:
-    """Adds the command to the parser of `shardwright`."""
-    preflight = commands.add("preflight")
-    preflight.add_argument("config", metavar="CONFIG", help="YAML file")
-    preflight.add_argument("--tpu", required=True, metavar="SLICE", help="generation and topology, v5e-2x4")
-    preflight.add_argument("--hosts", type=int, metavar="N", help="machines (default: the fewest of such a slice)")
-    preflight.add_argument("--dataset", metavar="DIR", help="dataset to train on; adds rules and tries the loader")
-    preflight.add_argument("--needed", type=float, metavar="N", help="images/s that the slice needs")
-    preflight.add_argument("--host-memory", type=float, metavar="GB", help="of one machine (default: from a table)")
-    preflight.add_argument("--host-processors", type=int, metavar="N", help="of one machine (default: from a table)")
-    preflight.add_argument("--seconds", type=float, default=3.0, metavar="S", help="time for the loader (default 3)")
-    preflight.add_argument("--json", action="store_true", help="print the findings as JSON")
-    preflight.set_defaults(command=_preflight)
-
-
-def _preflight(options: argparse.Namespace) -> int:
-    from shardwright.config import load_config
-    from shardwright.errors import UsageError
+def run(options: Namespace) -> int:
+    """Checks a configuration against a slice; returns 1 if a training would not work."""
     from shardwright.pipelines.runs.logs import quiet_libraries
 
     with quiet_libraries():
@@ -61,37 +45,26 @@ def _preflight(options: argparse.Namespace) -> int:
     if options.dataset is not None:
         facts = with_dataset(facts, options.dataset, seconds=options.seconds)
     report = check(RULES, facts)
-    if options.json:
-        print_json(_as_dict(report, facts))
-    else:
-        print(_text(report, facts))
-    return 1 if report.failed else 0
-
-
-def _as_dict(report: PreflightReport, facts: Facts) -> dict[str, Any]:
     head = {"slice": facts.slice.name, "hosts": facts.hosts, "images_per_second": facts.measured}
-    return {"ready": not report.failed, **head, **dataclasses.asdict(report)}
+    row = {"ready": not report.failed, **head, **dataclasses.asdict(report)}
+    following = "" if report.failed else f"shardwright compile {options.config} --target vertex|kubeflow --out FILE"
+    return finish(options, row, *_lines(report, facts), failed=report.failed, following=following)
 
 
-def _text(report: PreflightReport, facts: Facts) -> str:
+def _lines(report: PreflightReport, facts: Facts) -> Iterator[str]:
     rows = [("", "rule", "where", "what")]
-    for finding in report.findings:
-        what = f"{finding.problem}. {finding.fix}"
-        rows.append((finding.severity, finding.rule, finding.where, escape(what)))
-    widths = [max(len(row[column]) for row in rows) for column in range(3)]
-    lines = [
-        _GAP.join([*(f"{cell:{width}}" for cell, width in zip(row, widths, strict=False)), row[3]])
-        for row in (rows if report.findings else [])
+    rows += [
+        (finding.severity, finding.rule, finding.where, f"{finding.problem}. {finding.fix}")
+        for finding in report.findings
     ]
-    lines += [
-        f"not checked, {why}: {', '.join(rule for rule, reason in report.unchecked.items() if reason == why)}"
-        for why in dict.fromkeys(report.unchecked.values())
-    ]
+    if report.findings:
+        yield table(rows)
+    for why in dict.fromkeys(report.unchecked.values()):
+        yield f"not checked, {why}: {', '.join(rule for rule, reason in report.unchecked.items() if reason == why)}"
     if facts.measured is not None:
-        lines.append(f"loader: {facts.measured:,.0f} images/s a host, on {facts.processors} processors here")
+        yield f"loader: {facts.measured:,.0f} images/s a host, on {facts.processors} processors here"
     errors = sum(finding.severity == "error" for finding in report.findings)
-    lines.append(
+    yield (
         f"{facts.slice.name} with {counted(facts.hosts, 'host')}: {counted(errors, 'error')}, "
         f"{counted(len(report.findings) - errors, 'warning')}, {counted(len(report.passed), 'rule')} passed"
     )
-    return "\n".join(lines)

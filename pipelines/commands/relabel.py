@@ -2,55 +2,20 @@
 
 from __future__ import annotations
 
-import argparse
-from typing import TYPE_CHECKING
+import shlex
+from argparse import Namespace
 
-from shardwright.label_formats import AUTO, FORMATS
-from shardwright.pipelines.commands.parsers import Commands
-from shardwright.pipelines.commands.results import dataset_row, print_json, print_rejects
+from shardwright.config.input import LabelsConfig, RleConfig
+from shardwright.dataset.reader import ImageDataset
+from shardwright.edit.relabel_dataset import relabel
+from shardwright.errors import UsageError
+from shardwright.pipelines.commands.results import dataset_row, finish, rejected_lines
 from shardwright.running.progress import counted, print_note
-
-if TYPE_CHECKING:
-    from shardwright.config.input import LabelsConfig
-
-_READ = (AUTO, *(row.name for row in FORMATS if row.relabels))
+from shardwright.staging.commit import is_committed
 
 
-def add(commands: Commands) -> None:
-    """Adds the command to the parser of `shardwright`."""
-    relabel = commands.add("relabel")
-    relabel.add_argument("dataset", metavar="DIR", help="a dataset")
-    relabel.add_argument("labels", metavar="FILE", help="a table or COCO JSON, or its URL; as input.labels.path")
-    relabel.add_argument("--out", required=True, metavar="DIR", help="folder to make")
-    relabel.add_argument(
-        "--unlisted-images", default="auto", choices=("auto", "empty", "reject", "fail"), help="images without a row"
-    )
-    relabel.add_argument("--format", default="auto", choices=_READ, help="as input.labels.format (default: detected)")
-    relabel.add_argument(
-        "--encoding",
-        default="auto",
-        choices=("auto", "absolute", "relative", "counts"),
-        help="as input.labels.rle.encoding",
-    )
-    relabel.add_argument("--order", default="auto", choices=("auto", "column", "row"), help="as input.labels.rle.order")
-    relabel.add_argument("--start", type=int, choices=(0, 1), help="as input.labels.rle.start (default: detected)")
-    relabel.add_argument(
-        "--column",
-        action="append",
-        default=[],
-        metavar="ROLE=HEADER",
-        help="as input.labels.columns, for example image=photo; may be repeated",
-    )
-    relabel.add_argument("--key-regex", metavar="REGEX", help="as input.labels.key_regex")
-    relabel.add_argument("--json", action="store_true", help="print what was made as JSON")
-    relabel.set_defaults(command=_relabel)
-
-
-def _relabel(options: argparse.Namespace) -> int:
-    from shardwright.dataset.reader import ImageDataset
-    from shardwright.edit.relabel_dataset import relabel
-    from shardwright.staging.commit import is_committed
-
+def run(options: Namespace) -> int:
+    """Writes a dataset of the same images with other annotations."""
     existed = is_committed(options.out)
     dataset = ImageDataset.open(options.dataset)
     manifest, notes = relabel(
@@ -61,23 +26,21 @@ def _relabel(options: argparse.Namespace) -> int:
         unlisted=options.unlisted_images,
         quiet=options.json,
     )
-    if options.json:
-        print_json({**dataset_row(options.out, manifest), "existed": existed, "notes": list(notes)})
-        return 0
     for note in notes:
         print_note(note)
     totals = manifest.totals
     again = "; it was there already" if existed else ""
-    print(f"{options.out}: {counted(totals['written'], 'image')} relabeled, {totals['rejected']} rejected{again}")
-    print_rejects(options.out, manifest)
-    return 0
+    return finish(
+        options,
+        {**dataset_row(options.out, manifest), "existed": existed, "notes": list(notes)},
+        f"{options.out}: {counted(totals['written'], 'image')} relabeled, {totals['rejected']} rejected{again}",
+        *rejected_lines(options.out, manifest),
+        following=shlex.join(["shardwright", "diff", options.dataset, options.out]),
+    )
 
 
-def _label_options(options: argparse.Namespace) -> LabelsConfig:
+def _label_options(options: Namespace) -> LabelsConfig:
     """Returns the call's options of the file's format as a section `input.labels`."""
-    from shardwright.config.input import LabelsConfig, RleConfig
-    from shardwright.errors import UsageError
-
     columns = {}
     for text in options.column:
         role, equals, header = text.partition("=")

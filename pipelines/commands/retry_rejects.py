@@ -2,34 +2,23 @@
 
 from __future__ import annotations
 
-import argparse
+import shlex
+from argparse import Namespace
 from collections import Counter
 
-from shardwright.pipelines.commands.parsers import Commands
-from shardwright.pipelines.commands.results import dataset_row, print_json
+from shardwright.config import load_config
+from shardwright.dataset.ledger import REJECTED, WRITTEN
+from shardwright.ingest.baseline import resolve_baseline
+from shardwright.ingest.retry import retry_rejects
+from shardwright.pipelines.commands.results import dataset_row, finish
 from shardwright.running.progress import print_note
 from shardwright.text.escaping import escape
 
 _SHOWN = 5
 
 
-def add(commands: Commands) -> None:
-    """Adds the command to the parser of `shardwright`."""
-    retry = commands.add("retry-rejects")
-    retry.add_argument("config", metavar="CONFIG", help="YAML file, fixed or unchanged")
-    retry.add_argument("dataset", metavar="DIR", help="the dataset that the ingest made")
-    retry.add_argument("--out", required=True, metavar="DIR", help="folder to make")
-    retry.add_argument("--workers", type=int, metavar="N", help="processes (default: one for each core)")
-    retry.add_argument("--json", action="store_true", help="print what was made as JSON")
-    retry.set_defaults(command=_retry)
-
-
-def _retry(options: argparse.Namespace) -> int:
-    from shardwright.config import load_config
-    from shardwright.dataset.ledger import REJECTED, WRITTEN
-    from shardwright.ingest.baseline import resolve_baseline
-    from shardwright.ingest.retry import retry_rejects
-
+def run(options: Namespace) -> int:
+    """Makes a dataset in which the rejected inputs are read again."""
     notes: list[str] = []
     manifest, retried = retry_rejects(
         options.dataset,
@@ -39,31 +28,29 @@ def _retry(options: argparse.Namespace) -> int:
         quiet=options.json,
         log=notes.append,
     )
-    if options.json:
-        rows = [
-            {
-                "key": one.before.key,
-                "was": one.before.code,
-                "status": one.status,
-                "code": one.after.code if one.after else "",
-                "reason": one.after.reason if one.after else "",
-            }
-            for one in retried
-        ]
-        print_json({**dataset_row(options.out, manifest), "notes": notes, "retried": rows})
-        return 0
     for note in notes:
         print_note(note)
-    counts = Counter(one.status for one in retried)
-    shown = [one for one in retried if one.after is not None and one.status == REJECTED]
-    for one in shown[:_SHOWN]:
-        assert one.after is not None
-        print(f"  still rejected: {escape(one.after.key)}: {one.after.code}: {escape(one.after.reason)}")
-    if len(shown) > _SHOWN:
-        print(f"  and {len(shown) - _SHOWN} more; the ledger names them")
+    rows = [
+        {
+            "key": retry.before.key,
+            "was": retry.before.code,
+            "status": retry.status,
+            "code": retry.after.code if retry.after else "",
+            "reason": retry.after.reason if retry.after else "",
+        }
+        for retry in retried
+    ]
+    still = [retry.after for retry in retried if retry.after is not None and retry.status == REJECTED]
+    lines = [f"  still rejected: {escape(row.key)}: {row.code}: {escape(row.reason)}" for row in still[:_SHOWN]]
+    if len(still) > _SHOWN:
+        lines.append(f"  and {len(still) - _SHOWN} more; the ledger names them")
+    counts = Counter(retry.status for retry in retried)
     others = ", ".join(f"{status} {count}" for status, count in sorted(counts.items()) if status != WRITTEN)
-    print(
-        f"{options.out}: {counts[WRITTEN]} of {len(retried)} rejected inputs are written now"
-        f"{f' ({others})' if others else ''}; fingerprint {manifest.fingerprint}"
+    written = f"{counts[WRITTEN]} of {len(retried)} rejected inputs are written now{f' ({others})' if others else ''}"
+    return finish(
+        options,
+        {**dataset_row(options.out, manifest), "notes": notes, "retried": rows},
+        *lines,
+        f"{options.out}: {written}; fingerprint {manifest.fingerprint}",
+        following=f"shardwright report {shlex.quote(options.out)}",
     )
-    return 0

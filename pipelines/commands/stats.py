@@ -2,48 +2,34 @@
 
 from __future__ import annotations
 
-import argparse
 import math
-from typing import TYPE_CHECKING, Any
+import shlex
+from argparse import Namespace
+from typing import Any
 
-from shardwright.pipelines.commands.parsers import Commands
-from shardwright.pipelines.commands.results import print_json
+from shardwright.dataset.reader import ImageDataset
+from shardwright.display.histograms import plain_number
+from shardwright.display.html import plain
+from shardwright.pipelines.cards import sizes_text
+from shardwright.pipelines.commands.results import finish, reading
+from shardwright.report.page import PageInput, collect_page
 from shardwright.running.progress import counted
-
-if TYPE_CHECKING:
-    from shardwright.report.page import PageInput
 
 _SIZES = 10
 
 
-def add(commands: Commands) -> None:
-    """Adds the command to the parser of `shardwright`."""
-    stats = commands.add("stats")
-    stats.add_argument("dataset", metavar="DIR", help="folder that `shardwright ingest` wrote, or its URL")
-    stats.add_argument("--json", action="store_true", help="print the figures as JSON")
-    stats.set_defaults(command=_stats)
-
-
-def _stats(options: argparse.Namespace) -> int:
-    from shardwright.dataset.reader import ImageDataset
-    from shardwright.report.page import collect_page
-    from shardwright.running.progress import progress
-
+def run(options: Namespace) -> int:
+    """Prints the figures."""
     dataset = ImageDataset.open(options.dataset)
-    total = sum(shard.records for shard in dataset.manifest.shards)
-    with progress(total, "reading records", quiet=options.json) as shown:
+    with reading(dataset, "reading records") as shown:
         figures = figures_of(collect_page(dataset, progress=shown))
-    if options.json:
-        print_json(figures)
-    else:
-        print("\n".join(_lines(figures)))
-    return 0
+    return finish(options, figures, *_lines(figures), following=f"shardwright report {shlex.quote(options.dataset)}")
 
 
 def figures_of(seen: PageInput) -> dict[str, Any]:
     """Returns the figures of a dataset as plain values."""
-    found, duplicates = seen
-    manifest = found.dataset.manifest
+    collected, duplicates = seen
+    manifest = collected.dataset.manifest
     measures = {
         name: {
             "count": data.total,
@@ -52,32 +38,32 @@ def figures_of(seen: PageInput) -> dict[str, Any]:
             "max": data.most,
             "quartiles": [round(data.quantile(part), 6) for part in (0.25, 0.5, 0.75)],
         }
-        for name, data in found.histograms.items()
+        for name, data in collected.histograms.items()
         if data.total and not name.startswith("coverage/")
     }
     classes: dict[str, dict[str, float]] = {}
     for label, name in enumerate(manifest.classes):
-        classes[name] = {split: found.class_count(label, split) for split in sorted(found.images)}
-        cover = found.histograms.get(f"coverage/{label}")
+        classes[name] = {split: collected.class_count(label, split) for split in sorted(collected.images)}
+        cover = collected.histograms.get(f"coverage/{label}")
         if cover is not None and cover.total:
             # Six digits, not six places: a mask of a few pixels is a very small part.
             classes[name]["mask_part"] = float(f"{cover.mean():.6g}")
-    sizes = sorted((-count, size) for size, count in found.sizes.items() if size is not None)
+    sizes = sorted((-count, size) for size, count in collected.sizes.items() if size is not None)
     listed = {f"{height}x{width}": -count for count, (height, width) in sizes[:_SIZES]}
-    others = {"sizes": len(sizes) - len(listed), "images": sum(found.sizes.values()) - sum(listed.values())}
+    others = {"sizes": len(sizes) - len(listed), "images": sum(collected.sizes.values()) - sum(listed.values())}
     return {
         "task": manifest.task,
         "fingerprint": manifest.fingerprint,
         "totals": dict(manifest.totals),
-        "images": dict(sorted(found.images.items())),
-        "unlabeled": sum(found.unlabeled.values()),
+        "images": dict(sorted(collected.images.items())),
+        "unlabeled": sum(collected.unlabeled.values()),
         "classes": classes,
         "sizes": listed,
         "further_sizes": others,
-        "formats": dict(sorted(found.formats.items())),
+        "formats": dict(sorted(collected.formats.items())),
         "measures": measures,
         # Of how many of the images the measures of pixels are; fewer than all were chosen by a hash of their keys.
-        "measured": {"images": found.measured, "of": found.total},
+        "measured": {"images": collected.measured, "of": collected.total},
         "duplicates": {
             "exact_groups": duplicates.exact,
             "near_groups": duplicates.near,
@@ -96,10 +82,6 @@ def of_images(measure: dict[str, Any], figures: dict[str, Any]) -> str:
 
 
 def _lines(figures: dict[str, Any]) -> list[str]:
-    from shardwright.display.histograms import plain_number
-    from shardwright.display.html import plain
-    from shardwright.pipelines.cards import sizes_text
-
     splits = ", ".join(f"{plain(split)} {count}" for split, count in figures["images"].items())
     rows = [
         ("images", f"{sum(figures['images'].values())} ({splits})"),

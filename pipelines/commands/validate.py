@@ -2,84 +2,63 @@
 
 from __future__ import annotations
 
-import argparse
 import dataclasses
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+import shlex
+from argparse import Namespace
+from collections.abc import Iterator, Sequence
+from importlib import import_module
+from typing import Any, NamedTuple
 
-from shardwright.pipelines.commands.parsers import Commands
-from shardwright.pipelines.commands.results import print_json
+from shardwright.config import Config
+from shardwright.config.parse_values import plain_value
+from shardwright.config.problems import check_file
+from shardwright.config.trainer import BLESSED
+from shardwright.config.yaml_text import dump_yaml
+from shardwright.dataset.ledger import UNLISTED
+from shardwright.drift.monitor import open_reference
+from shardwright.errors import ShardwrightError
+from shardwright.ingest import IngestRecipe, SurveyedInput, locate, survey_input
+from shardwright.ingest.baseline import run_root, without_baseline
+from shardwright.ingest.select_spans import becomes_input
+from shardwright.ingest.trial import try_images
+from shardwright.pipelines.commands.results import finish
 from shardwright.running.progress import counted, print_note
-
-if TYPE_CHECKING:
-    from shardwright.config import Config
-    from shardwright.ingest.survey import SurveyedInput
-    from shardwright.storage.listing import Refusal
+from shardwright.staging.commit import allowed_rejects
+from shardwright.storage.listing import Refusal
+from shardwright.text.escaping import escape
 
 # Images that `--data` reads, and rejects that it prints.
 _TRIED, _SHOWN = 100, 5
 
 
-def add(commands: Commands) -> None:
-    """Adds the command to the parser of `shardwright`."""
-    validate = commands.add("validate")
-    validate.add_argument("config", metavar="CONFIG", help="YAML file")
-    validate.add_argument("--show", action="store_true", help="print every value, defaults included, as YAML")
-    validate.add_argument("--data", action="store_true", help="read the annotations, and try up to 100 images, too")
-    validate.add_argument(
-        "--json", action="store_true", help="print the errors, with --show the values, with --data the rejects, as JSON"
-    )
-    validate.set_defaults(command=_validate)
-
-
-def _validate(options: argparse.Namespace) -> int:
-    from shardwright.config.problems import check_file
-
+def run(options: Namespace) -> int:
+    """Prints all errors of a configuration, or its values, or what an ingest would make of the data."""
     config, errors = check_file(options.config)
-    if config is None:
-        if options.json:
-            rows = [{"key": error.path, "problem": error.problem, "fix": error.fix} for error in errors]
-            print_json(rows)
-        else:
-            print("\n".join(str(error) for error in errors))
+    if config is not None and options.target is not None:
+        errors = import_module(f"shardwright.pipelines.compile_{options.target}").target_errors(config)
+    if errors or config is None:
+        rows = [{"key": error.path, "problem": error.problem, "fix": error.fix} for error in errors]
+        finish(options, rows, *map(str, errors))
         return errors[0].exit_code
-    if options.json:
-        return _print_json(config, show=options.show, data=options.data)
-    if options.show:
-        _print_values(config)
+    values = plain_values(config) if options.show else []
+    shown = [*(f"# {escape(note)}" for note in config.notes), dump_yaml(values).removesuffix("\n")] if values else []
     if options.data:
-        return _print_data(config, _try_data(config))
-    if not options.show:
+        trial = _try_data(config)
+        row = {**trial.row, **({"configuration": values} if values else {})}
+        return finish(options, row, *shown, *_data_lines(config, trial), failed=trial.ends)
+    if not shown:
         for note in config.notes:
             print_note(note)
-        print(f"{options.config}: valid; --data reads the images and annotations, too")
-    return 0
-
-
-def _print_json(config: Config, *, show: bool, data: bool) -> int:
-    """Prints one document: the values, the data with the values if they are asked for, too, or no errors."""
-    values = plain_values(config) if show else []
-    if not data:
-        print_json(values)
-        return 0
-    trial = _try_data(config)
-    print_json({**trial.row, **({"configuration": values} if show else {})})
-    return int(trial.ends)
-
-
-def _print_values(config: Config) -> None:
-    from shardwright.config.yaml_text import dump_yaml
-    from shardwright.text.escaping import escape
-
-    for note in config.notes:
-        print(f"# {escape(note)}")
-    print(dump_yaml(plain_values(config)), end="")
+        shown = [f"{options.config}: valid; --data reads the images and annotations, too"]
+    following = f"shardwright ingest {shlex.quote(options.config)} --out DIR"
+    if options.target is not None:
+        out = "pipeline.json" if options.target == "vertex" else "pipeline.yaml"
+        following = f"shardwright compile {shlex.quote(options.config)} --target {options.target} --out {out}"
+    return finish(options, values, *shown, following="" if options.show else following)
 
 
 def plain_values(config: Config) -> dict[str, Any]:
     """Returns all values of a configuration under their keys in the file."""
-    from shardwright.config.parse_values import plain_value
-
     values = {
         field.name: plain_value(getattr(config, field.name))
         for field in dataclasses.fields(config)
@@ -122,12 +101,6 @@ class _DataTrial(NamedTuple):
 
 def _try_data(config: Config) -> _DataTrial:
     """Reads the annotations and some images."""
-    from shardwright.dataset.ledger import UNLISTED
-    from shardwright.ingest import IngestRecipe, locate, survey_input
-    from shardwright.ingest.baseline import without_baseline
-    from shardwright.ingest.trial import try_images
-    from shardwright.staging.commit import allowed_rejects
-
     config = without_baseline(config)
     recipe = IngestRecipe.of(config)
     surveyed = survey_input(recipe, locate(config))
@@ -141,41 +114,30 @@ def _try_data(config: Config) -> _DataTrial:
     return _DataTrial(surveyed, len(tried), unread, known, ends)
 
 
-def _print_data(config: Config, trial: _DataTrial) -> int:
-    """Prints the images, the classes and what would be rejected; returns 1 if an ingest would end for that."""
-    from shardwright.text.escaping import escape
-
+def _data_lines(config: Config, trial: _DataTrial) -> Iterator[str]:
+    """Yields the images, the classes and what would be rejected."""
     listing, survey = trial.surveyed.listing, trial.surveyed.survey
-    print(f"images       {len(listing.keys):,}, {sum(listing.sizes) / 1e6:,.1f} MB")
-    print(f"classes      {', '.join(survey.classes) or 'none'}")
-    print(f"rejected     {len(trial.known):,}")
-    print(f"tried        {counted(trial.tried, 'image')}, of which {len(trial.unread):,} would be rejected")
+    yield f"images       {len(listing.keys):,}, {sum(listing.sizes) / 1e6:,.1f} MB"
+    yield f"classes      {', '.join(survey.classes) or 'none'}"
+    yield f"rejected     {len(trial.known):,}"
+    yield f"tried        {counted(trial.tried, 'image')}, of which {len(trial.unread):,} would be rejected"
     for refusal in [*trial.known, *trial.unread][:_SHOWN]:
-        print(f"  {escape(refusal.key)}: {refusal.code}: {escape(refusal.reason)}")
+        yield f"  {escape(refusal.key)}: {refusal.code}: {escape(refusal.reason)}"
     for note in (*config.notes, *survey.notes, *_root_notes(config), *_reference_notes(config)):
-        print(f"note         {escape(note)}")
+        yield f"note         {escape(note)}"
     if trial.ends:
         limit = f"rejects.max_fraction is {config.rejects.max_fraction:g}"
-        print(f"An ingest would end with too many rejects: {limit}. Fix or remove these files, or raise it.")
-    return int(trial.ends)
+        yield f"An ingest would end with too many rejects: {limit}. Fix or remove these files, or raise it."
 
 
 def _root_notes(config: Config) -> list[str]:
     """Returns a note if `shardwright run` would refuse the folder of the run."""
-    from shardwright.ingest import locate
-    from shardwright.ingest.baseline import run_root
-    from shardwright.ingest.select_spans import becomes_input
-
     inside = becomes_input(run_root(config), locate(config).images)
     return [f"run.root: {run_root(config)} is inside the input folder, which `run` refuses; see --root"] * inside
 
 
 def _reference_notes(config: Config) -> list[str]:
     """Returns a note if `shardwright run` would refuse the dataset that images are compared with."""
-    from shardwright.config.trainer import BLESSED
-    from shardwright.drift.monitor import open_reference
-    from shardwright.errors import ShardwrightError
-
     drift = config.gate.drift
     if drift is None or drift.reference == BLESSED:
         return []

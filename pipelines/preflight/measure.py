@@ -76,7 +76,7 @@ def with_dataset(facts: Facts, directory: str, *, seconds: float = 3.0) -> Facts
     return dataclasses.replace(facts, dataset=dataset, measured=measured)
 
 
-def _try_loader(facts: Facts, found: DatasetFacts, seconds: float) -> tuple[DatasetFacts, float | None]:
+def _try_loader(facts: Facts, dataset: DatasetFacts, seconds: float) -> tuple[DatasetFacts, float | None]:
     """Returns the dataset with the loader's tensors or error, and how many images per second it gave."""
     import tensorflow as tf
 
@@ -85,25 +85,25 @@ def _try_loader(facts: Facts, found: DatasetFacts, seconds: float) -> tuple[Data
     from shardwright.loader.profile import LoadingError
 
     try:
-        dataset_statistics(found.root)
+        dataset_statistics(dataset.root)
     except DatasetError:
         statistics = False
     else:
         statistics = True
-    found = dataclasses.replace(found, statistics=statistics)
+    dataset = dataclasses.replace(dataset, statistics=statistics)
     try:
-        batches = _load(facts, found.root)
+        batches = _load(facts, dataset.root)
         spec = batches.element_spec
         fed = tuple(
-            LoaderTensor(name, tuple(one.shape), one.dtype.name)
-            for name, one in zip(_NAMES, tf.nest.flatten(spec), strict=False)
+            LoaderTensor(name, tuple(tensor.shape), tensor.dtype.name)
+            for name, tensor in zip(_NAMES, tf.nest.flatten(spec), strict=False)
         )
         share = -(-facts.global_batch // facts.hosts)
-        return dataclasses.replace(found, fed=fed), _images_per_second(batches, share, seconds)
+        return dataclasses.replace(dataset, fed=fed), _images_per_second(batches, share, seconds)
     except LoadingError as error:
-        return dataclasses.replace(found, refusal=error_message(error)), None
+        return dataclasses.replace(dataset, refusal=error_message(error)), None
     except ShardwrightError as error:
-        return dataclasses.replace(found, refusal=str(error)), None
+        return dataclasses.replace(dataset, refusal=str(error)), None
 
 
 def _load(facts: Facts, root: str) -> Any:

@@ -9,13 +9,14 @@ from shardwright.pipelines.preflight.run_facts import Facts
 
 ERROR, WARNING = "error", "warning"
 
-# Facts that rules need, and how the user gives them.
+# Facts that rules need: how the user gives them, and whether they are known.
 DATASET, TRIED, SPEED, NEEDED = "dataset", "tried", "speed", "needed"
-_ASKED_FOR = {
-    DATASET: "give --dataset DIR",
-    TRIED: "give --dataset DIR of a dataset that the loader can read",
-    SPEED: "give --dataset DIR of a dataset that the loader can read",
-    NEEDED: "give --needed IMAGES_PER_SECOND",
+_READABLE = "give --dataset DIR of a dataset that the loader can read"
+_NEEDS: dict[str, tuple[str, Callable[[Facts], bool]]] = {
+    DATASET: ("give --dataset DIR", lambda facts: facts.dataset is not None),
+    TRIED: (_READABLE, lambda facts: facts.dataset is not None and bool(facts.dataset.fed)),
+    SPEED: (_READABLE, lambda facts: facts.measured is not None),
+    NEEDED: ("give --needed IMAGES_PER_SECOND", lambda facts: facts.needed is not None),
 }
 
 
@@ -89,26 +90,16 @@ def check(rules: Sequence[Rule], facts: Facts) -> PreflightReport:
     findings: list[PreflightFinding] = []
     passed, unchecked = [], {}
     for rule in rules:
-        lacking = next((need for need in rule.needs if not _known(need, facts)), None)
-        if lacking is not None:
-            unchecked[rule.id] = _ASKED_FOR[lacking]
+        lacking = [ask for ask, known in map(_NEEDS.__getitem__, rule.needs) if not known(facts)]
+        if lacking:
+            unchecked[rule.id] = lacking[0]
             continue
-        found = [PreflightFinding(rule.id, rule.severity, **vars(problem)) for problem in rule.find(facts)]
-        findings += found
-        if not found:
+        problems = [PreflightFinding(rule.id, rule.severity, **vars(problem)) for problem in rule.find(facts)]
+        findings += problems
+        if not problems:
             passed.append(rule.id)
-    return PreflightReport(tuple(sorted(findings, key=lambda one: one.severity != ERROR)), tuple(passed), unchecked)
-
-
-def _known(need: str, facts: Facts) -> bool:
-    dataset = facts.dataset
-    known = {
-        DATASET: dataset is not None,
-        TRIED: dataset is not None and bool(dataset.fed),
-        SPEED: facts.measured is not None,
-        NEEDED: facts.needed is not None,
-    }
-    return known[need]
+    findings.sort(key=lambda finding: finding.severity != ERROR)
+    return PreflightReport(tuple(findings), tuple(passed), unchecked)
 
 
 def problem_if(wrong: bool, where: str, problem: str, fix: str) -> Iterator[Problem]:

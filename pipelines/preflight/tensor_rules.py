@@ -57,14 +57,13 @@ def one_size(facts: Facts) -> Iterator[Problem]:
 def size_as_configured(facts: Facts) -> Iterator[Problem]:
     """Checks that the dataset has the size that the configuration trains on."""
     assert facts.dataset is not None
-    wanted = facts.config.transform.size
-    found = facts.dataset.sizes
+    wanted, sizes = facts.config.transform.size, facts.dataset.sizes
     # With `transform.resize: keep` there is no size to compare with.
-    if wanted is not None and facts.dataset.kind == "transform" and len(found) == 1:
+    if wanted is not None and facts.dataset.kind == "transform" and len(sizes) == 1:
         yield from problem_if(
-            found[0] != wanted,
+            sizes[0] != wanted,
             "transform.size",
-            f"{list(wanted)}, and the images of {facts.dataset.root} have {list(found[0])}",
+            f"{list(wanted)}, and the images of {facts.dataset.root} have {list(sizes[0])}",
             "Transform the dataset again, or correct transform.size.",
         )
 

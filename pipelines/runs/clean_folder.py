@@ -64,7 +64,7 @@ class CleanResult:
     @property
     def bytes(self) -> int:
         """Size of all of them."""
-        return sum(one.bytes for one in self.old)
+        return sum(removable.bytes for removable in self.old)
 
 
 def clean(run_root: str, keep: int, *, superseded: bool = False, dry_run: bool = False) -> CleanResult:
@@ -93,7 +93,7 @@ def clean(run_root: str, keep: int, *, superseded: bool = False, dry_run: bool =
         kept = used | needed | set(_datasets_of(run_root, family, used))
         old = list(_removable(run_root, kept, runs, keep, superseded=superseded))
         if not dry_run:
-            _remove([Path(run_root, one.place) for one in old])
+            _remove([Path(run_root, removable.place) for removable in old])
         return CleanResult(len(runs), len(recent), tuple(old), tuple(sorted(needed - used)))
 
 
@@ -154,13 +154,13 @@ def check_family(family: Family, places: Iterable[str], models: Collection[str])
         )
     unsure = [place for place in places if place not in family.artifacts or family.artifacts[place].problems]
     if unsure:
-        ancestors = (one for place in sorted(models) for one in family.ancestors(family.artifacts[place]))
-        for one in ancestors:
-            for role, value in one.links.items():
+        ancestors = (ancestor for place in sorted(models) for ancestor in family.ancestors(family.artifacts[place]))
+        for ancestor in ancestors:
+            for role, value in ancestor.links.items():
                 if family.find(role, value) is None:
                     raise DatasetError(
                         f"{unsure[0]}: is damaged (`shardwright verify`, `shardwright lineage`), and may be the {role} "
-                        f"{value[:12]} that {one.place} descends from. Restore it, or move it to another folder."
+                        f"{value[:12]} that {ancestor.place} descends from. Restore it, or move it to another folder."
                     )
 
 

@@ -27,6 +27,7 @@ from shardwright.evaluation.figures import KAGGLE, TITLES
 from shardwright.evaluation.metrics import headline
 from shardwright.evaluation.verdict import AUTO, LEAST_IMAGES, UNJUDGED
 from shardwright.lineage.blessing import read_blessing
+from shardwright.pipelines.commands.results import dataset_facts
 from shardwright.pipelines.runs.runner import RunRecord
 from shardwright.report.anomaly_chapter import DRIFT, SKEW, Anomaly, anomaly_chapter, read_verdict
 from shardwright.report.contact_sheets import CHAPTER_BUDGET, Sheets
@@ -142,24 +143,15 @@ def _further_notes(build: Path, shown: Sequence[str]) -> list[tuple[str, str]]:
 
 
 def _ingest_rows(manifest: Manifest, dataset: Path) -> list[tuple[str, str]]:
-    totals = manifest.totals
-    rejected = {name.split("/", 1)[1]: n for name, n in totals.items() if name.startswith("rejected/") and n}
-    why = f" ({', '.join(f'{n} {code}' for code, n in sorted(rejected.items()))})" if rejected else ""
-    by_size = sorted(_records(manifest).items(), key=lambda item: (-item[1], item[0]))
-    size = sum(shard.bytes for shard in manifest.shards)
-    rows = [("images", f"{totals['inputs']} in, {totals['written']} written, {totals['rejected']} rejected{why}")]
-    if rejected:
+    totals, facts = manifest.totals, dataset_facts(manifest)
+    rows = [("images", facts.pop("images"))]
+    if totals["rejected"]:
         rows.append(("", f"each with its reason in {dataset / 'ledger'}"))
     if totals.get(LOCATED):
         rows.append(("", f"{totals[LOCATED]} contain the place where they were taken (GPS); see images.strip_metadata"))
     if totals.get(DISPLAYED):
         rows.append(("", f"{totals[DISPLAYED]} turned by Exif, annotated as displayed; see input.labels.orientation"))
-    return [
-        *rows,
-        ("splits", ", ".join(f"{split} {n}" for split, n in by_size)),
-        ("shards", f"{len(manifest.shards)}, {size / 1e6:.1f} MB"),
-        ("classes", ", ".join(manifest.classes)),
-    ]
+    return [*rows, *facts.items()]
 
 
 def _anomalies(decision: dict[str, Any]) -> str:
@@ -258,7 +250,7 @@ def write_run_report(dataset: str, verdict: str, evaluation: str, training: str,
     seen = collect_page(opened)
     troubles = read_verdict(Path(verdict))
     chapters = [
-        anomaly_chapter(troubles, opened, Sheets(seen.found, CHAPTER_BUDGET)),
+        anomaly_chapter(troubles, opened, Sheets(seen.collected, CHAPTER_BUDGET)),
         _drift_chapter([trouble for trouble in troubles if trouble.kind in (DRIFT, SKEW)]),
         model_chapter_of(evaluation, training),
     ]

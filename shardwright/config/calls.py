@@ -41,8 +41,12 @@ def bind(
         UsageError: an argument is unknown, missing, or one too many.
     """
     parameters = signature.parameters.values()
-    names = [one.name for one in parameters if one.name != "self" and one.kind is not one.VAR_KEYWORD]
-    if not any(one.kind is one.VAR_KEYWORD for one in parameters):
+    names = [
+        parameter.name
+        for parameter in parameters
+        if parameter.name != "self" and parameter.kind is not parameter.VAR_KEYWORD
+    ]
+    if not any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters):
         for option in options:
             if option not in names:
                 raise unknown_option(f"{called}: {option}", option, names)
@@ -51,9 +55,9 @@ def bind(
     except TypeError as error:
         problem = str(error) if "multiple values" in str(error) else "too many positional arguments"
         raise UsageError(f"{called}: {problem}. Give options by their names.") from None
-    for one in parameters:
-        if one.default is one.empty and one.name in names and one.name not in bound.arguments:
-            raise UsageError(f"{called}: {one.name} is missing. Give the option {one.name}.")
+    for parameter in parameters:
+        if parameter.default is parameter.empty and parameter.name in names and parameter.name not in bound.arguments:
+            raise UsageError(f"{called}: {parameter.name} is missing. Give the option {parameter.name}.")
     return bound
 
 

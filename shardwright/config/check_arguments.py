@@ -26,9 +26,9 @@ def check_list(name: str, value: object) -> None:
         raise ConfigError(name, f"{value!r} is not a list", f"Write {name}=[{value!r}].")
     if not isinstance(value, Collection) or isinstance(value, (bytes, Mapping)):
         raise ConfigError(name, f"{value!r} is not a list", f"Write a list of texts, or leave {name} out.")
-    for one in value:
-        if not isinstance(one, str):
-            raise ConfigError(name, f"{one!r} is not a text", "Write a list of texts.")
+    for text in value:
+        if not isinstance(text, str):
+            raise ConfigError(name, f"{text!r} is not a text", "Write a list of texts.")
 
 
 def check_whole(name: str, value: Any, *, least: int | None = None, most: int | None = None) -> None:

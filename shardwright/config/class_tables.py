@@ -78,25 +78,25 @@ def read_class_file(name: str, base: str) -> object:
 
 def _of_items(items: Sequence[str], file: str) -> dict[str, str]:
     """Returns the name -> id of a `label_map.pbtxt` of TensorFlow's Object Detection API."""
-    found: dict[str, str] = {}
+    numbers: dict[str, str] = {}
     for item in items:
         number, name = _ITEM_ID.search(item), _ITEM_NAME.search(item)
         if number is None or name is None:
             raise ConfigError(_PATH, f"{file!r}: 'item {{{item[:60]}}}' has no id or no name", "Fix the file.")
-        check_unique([*found, name[2]])
-        found[name[2]] = number[1]
-    return found
+        check_unique([*numbers, name[2]])
+        numbers[name[2]] = number[1]
+    return numbers
 
 
 def _of_colors(pairs: Sequence[tuple[str, str]]) -> dict[str, str]:
-    found: dict[str, str] = {}
+    colors: dict[str, str] = {}
     for name, text in pairs:
         value = color_of(text)
         if value is None:
             raise ConfigError(_PATH, f"{name!r}: {text!r} is not a color", "Write e.g. #804080, or 128,64,128.")
-        check_unique([*found, name])
-        found[name] = show_value(value)
-    return found
+        check_unique([*colors, name])
+        colors[name] = show_value(value)
+    return colors
 
 
 def _colors_of(rows: Sequence[Sequence[str]]) -> dict[str, str]:

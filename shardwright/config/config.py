@@ -130,7 +130,7 @@ class Config(Section):
         if self.gate.skew is not None:
             self.gate.skew.shared(len(self.split.names) - 1 or 1)
         if self.evaluator.split not in self.split.names:
-            raise ConfigError(
+            raise self.error(
                 "evaluator.split",
                 f"{self.evaluator.split!r} is not a split of this configuration",
                 f"Use one of: {', '.join(self.split.names)}.",
@@ -139,30 +139,22 @@ class Config(Section):
     def _check_labels(self) -> None:
         row = label_formats.BY_NAME.get(self.input.labels.format)
         if self.task == "segmentation" and row is not None and not row.has_masks:
-            raise ConfigError(
+            raise self.error(
                 "input.labels.format",
                 f"{self.input.labels.format} contains no masks for the task segmentation",
                 "Use rle_csv, coco_json, mask_images or pascal_voc, or task: classification.",
             )
         if self.task == "classification" and row is not None and row.reads == label_formats.MASKS:
-            raise ConfigError(
+            raise self.error(
                 "input.labels.format",
                 f"{self.input.labels.format} contains masks, and task is classification",
                 "Use another format, or task: segmentation.",
             )
         pattern, of_masks = self.input.labels.regex, self.input.labels.path is not None
         if self.task == "segmentation" and pattern is not None and not of_masks:
-            raise ConfigError(
-                "input.labels.regex",
-                "the task segmentation takes no labels from names",
-                "Remove input.labels.regex.",
-            )
+            raise self.error("input.labels.regex", "the task segmentation takes no labels from names")
         if self.task == "classification" and pattern is not None and of_masks:
-            raise ConfigError(
-                "input.labels.regex",
-                f"{pattern!r} is for file_name only, without a path",
-                "Remove input.labels.regex.",
-            )
+            raise self.error("input.labels.regex", f"{pattern!r} is for file_name only, without a path")
         for name in self.input.labels.rle.given if self.task == "classification" else ():
             raise ConfigError(
                 f"input.labels.rle.{name}", "the task classification has no masks", f"Remove input.labels.rle.{name}."
@@ -170,13 +162,13 @@ class Config(Section):
 
     def _check_features(self) -> None:
         if self.features.preset == RLE_TEXT and (self.images.resize != KEEP or self.images.orientation == "apply"):
-            raise ConfigError(
+            raise self.error(
                 "features.preset",
                 "rle_text keeps the masks as the source has them, and images.resize or orientation moves the pixels",
                 "Use another preset, or leave the pixels where they are.",
             )
         if self.features.preset in (TFDS, KAGGLE_FLOWERS) and self.images.encoding in ("raw", "tensor"):
-            raise ConfigError(
+            raise self.error(
                 "features.preset",
                 f"readers of {self.features.preset} decode JPEG and PNG, and images.encoding is {self.images.encoding}",
                 "Use another preset, or images.encoding: jpeg or png.",
@@ -195,7 +187,7 @@ class Config(Section):
 
         The sections on where it runs are left out. Paths are relative to `base`; of others the last name is left.
         """
-        shown = (one.name for one in fields(self) if one.metadata.get("published", True))
+        shown = (section.name for section in fields(self) if section.metadata.get("published", True))
         return {name: published(plain_value(getattr(self, name)), os.path.abspath(self.base)) for name in shown}
 
 

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from shardwright.config.options import Pattern, Section, between, option
-from shardwright.errors import ConfigError
 
 # Chance of any false alarm over all measures; docs/how-to/drift.md has the result of 500 resamples.
 ALPHA = 0.006
@@ -66,7 +65,7 @@ class DriftConfig(Section):
         """Refuses an empty reference, and an alpha that the embedding cannot show."""
         super().check(path)
         if not self.reference:
-            raise ConfigError(f"{path}.reference", "'' is not a dataset", "Name the folder of an earlier dataset.")
+            raise self.error("reference", "'' is not a dataset", "Name the folder of an earlier dataset.")
         _check_alpha(path, self.alpha, self.ignore)
 
 
@@ -98,8 +97,8 @@ class SkewConfig(Section):
             ConfigError: it is smaller than a comparison can use.
         """
         if _EMBEDDING not in self.ignore and self.alpha < LEAST_ALPHA * comparisons:
-            raise ConfigError(
-                f"{self.PATH}.alpha",
+            raise self.error(
+                "alpha",
                 f"{self.alpha:g} for {comparisons} comparisons leaves less than {LEAST_ALPHA:g} for each, which the "
                 "embedding cannot show",
                 f"Give {LEAST_ALPHA * comparisons:g} or more, or ignore: [{_EMBEDDING}].",

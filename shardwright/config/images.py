@@ -92,20 +92,18 @@ class ImagesConfig(Section):
         super().check(path)
         if self.resize == KEEP:
             if self.size is not None:
-                raise ConfigError(
-                    f"{path}.size", f"{self.size!r} has no effect without images.resize", "Set images.resize too."
-                )
+                raise self.error("size", f"{self.size!r} has no effect without images.resize", "Set images.resize too.")
             return
         one_number = self.resize == "longest_side"
         if self.size is None or isinstance(self.size, int) != one_number:
             wanted = "one number, e.g. 512" if one_number else "[height, width], e.g. [512, 512]"
-            raise ConfigError(f"{path}.size", f"{self.size!r} is not a size for {self.resize}", f"Give {wanted}.")
+            raise self.error("size", f"{self.size!r} is not a size for {self.resize}", f"Give {wanted}.")
 
     @property
     def may_encode(self) -> bool:
         """True if an image may be stored with other pixels or as another file than in the input."""
-        given = (self.orientation, self.resize, self.encoding, self.unsupported_formats)
-        return given != (KEEP, KEEP, KEEP, "reject")
+        chosen = (self.orientation, self.resize, self.encoding, self.unsupported_formats)
+        return chosen != (KEEP, KEEP, KEEP, "reject")
 
     @property
     def stored_bytes(self) -> int | None:
@@ -153,8 +151,8 @@ class NearConfig(Section):
         if self.confirm_hash is not None:
             one_of(f"{path}.confirm_hash", self.confirm_hash, tuple(name for name in HASHES if name != self.hash))
         elif self.confirm_distance is not None:
-            raise ConfigError(
-                f"{path}.confirm_distance",
+            raise self.error(
+                "confirm_distance",
                 f"{self.confirm_distance!r} without {path}.confirm_hash",
                 f"Set {path}.confirm_hash too, or remove {path}.confirm_distance.",
             )
@@ -193,11 +191,11 @@ class DuplicatesConfig(Section):
         kinds = [("exact", self.exact), ("pixels", self.pixels)]
         if self.near is not None:
             kinds.append(("near.action", self.near.action))
-        given = [(name, action) for name, action in kinds if action is not None]
-        for (narrow, kept), (wide, action) in pairwise(given):
+        chosen = [(name, action) for name, action in kinds if action is not None]
+        for (narrow, kept), (wide, action) in pairwise(chosen):
             if kept == KEEP and action != KEEP:
-                raise ConfigError(
-                    f"{path}.{wide}",
+                raise self.error(
+                    wide,
                     f"{action!r}, but {path}.{narrow} is 'keep', and all its duplicates are of this kind too",
                     f"Set {path}.{narrow}: {action} too.",
                 )

@@ -8,6 +8,7 @@ from dataclasses import dataclass, fields
 from typing import Any, ClassVar
 
 from shardwright import label_formats
+from shardwright.config.limited_pattern import groups_of
 from shardwright.config.options import Section, one_of, option
 from shardwright.config.parse_values import may_be_named
 from shardwright.errors import ConfigError
@@ -124,15 +125,9 @@ class RleConfig(Section):
         """Refuses what an encoding does not have."""
         super().check(path)
         if self.start is not None and self.encoding in ("relative", "counts"):
-            raise ConfigError(
-                "input.labels.rle.start",
-                f"{self.start}, but {self.encoding} runs have no first position",
-                "Remove input.labels.rle.start.",
-            )
+            raise self.error("start", f"{self.start}, but {self.encoding} runs have no first position")
         if self.order == "row" and self.encoding == "counts":
-            raise ConfigError(
-                "input.labels.rle.order", "COCO counts go column by column", "Remove input.labels.rle.order."
-            )
+            raise self.error("order", "COCO counts go column by column")
 
     @property
     def given(self) -> dict[str, str | int]:
@@ -235,11 +230,9 @@ class LabelsConfig(Section):
         super().check(path)
         row = label_formats.BY_NAME.get(self.format)
         if row is not None and row.path and self.path is None:
-            raise ConfigError(f"{self.PATH}.path", "missing", f"The format {row.name} needs the path of a {row.path}.")
+            raise self.error("path", "missing", f"The format {row.name} needs the path of a {row.path}.")
         if row is not None and not row.path and self.path is not None:
-            raise ConfigError(
-                f"{self.PATH}.path", f"{self.path!r} is not used by {row.name}", f"Remove {self.PATH}.path."
-            )
+            raise self.error("path", f"{self.path!r} is not used by {row.name}")
         if self.files:
             self._check_files(row)
         for role in self.columns:
@@ -277,11 +270,11 @@ class LabelsConfig(Section):
     def _check_files(self, row: LabelFormat | None) -> None:
         if self.path is None or (row is not None and row.reads in (label_formats.MASKS, label_formats.FILES)):
             problem = f"{self.format} is not in several files" if self.path else "needs the folder of the files"
-            raise ConfigError("input.labels.files", problem, "Set input.labels.path to the folder alone.")
+            raise self.error("files", problem, "Set input.labels.path to the folder alone.")
         for key, name in self.files.items():
             if not name or name.startswith("/") or "://" in name or ".." in name.split("/"):
                 problem = f"{name!r} does not lead to a file below input.labels.path"
-                raise ConfigError(f"input.labels.files.{key}", problem, "Write a path relative to input.labels.path.")
+                raise self.error(f"files.{key}", problem, "Write a path relative to input.labels.path.")
 
     def _check_values(self) -> None:
         for name, least in self.threshold.items():
@@ -290,35 +283,23 @@ class LabelsConfig(Section):
                 raise ConfigError(path, f"{least} is not a value of a mask", "Use 1 to 65535; 128 is half of 255.")
         if self.separator and self.multi_label is False:
             problem = f"{self.separator!r}, but an image has one class (input.labels.multi_label: false)"
-            raise ConfigError(
-                "input.labels.separator", problem, "Remove input.labels.separator or input.labels.multi_label."
-            )
+            raise self.error("separator", problem, "Remove input.labels.separator or input.labels.multi_label.")
         if self.separator is not None and any(c.isalnum() or c in "._-" for c in self.separator):
-            raise ConfigError("input.labels.separator", f"{self.separator!r} may be in a class's name", "Use e.g. '|'.")
+            raise self.error("separator", f"{self.separator!r} may be in a class's name", "Use e.g. '|'.")
         if self.features.get("*", "auto") != "auto":
-            raise ConfigError("input.labels.features.*", "columns have different types", "Name the columns.")
-        if self.key_regex is not None and not _groups("input.labels.key_regex", self.key_regex):
-            raise ConfigError(
-                "input.labels.key_regex",
-                f"{self.key_regex!r} has no group",
-                r"Write e.g. '(case\d+_day\d+)/scans/(slice_\d+)'.",
+            raise self.error("features.*", "columns have different types", "Name the columns.")
+        if self.key_regex is not None and not groups_of("input.labels.key_regex", self.key_regex):
+            raise self.error(
+                "key_regex", f"{self.key_regex!r} has no group", r"Write e.g. '(case\d+_day\d+)/scans/(slice_\d+)'."
             )
         if self.regex is not None:
-            _groups("input.labels.regex", self.regex)
+            groups_of("input.labels.regex", self.regex)
             group, example = (
                 ("image", "'(?P<image>.+)_mask'") if self.path else ("label", "e.g. '(?P<label>[a-z]+)-[0-9]+'")
             )
             if group not in re.compile(self.regex).groupindex:
                 problem = f"{self.regex!r} has no group `{group}`"
-                raise ConfigError("input.labels.regex", problem, f"Write {example}.")
-
-
-def _groups(path: str, pattern: str) -> int:
-    """Returns the number of groups of a regular expression."""
-    try:
-        return re.compile(pattern).groups
-    except re.error as error:
-        raise ConfigError(path, f"{pattern!r} is not a regular expression ({error})", "Fix it.") from None
+                raise self.error("regex", problem, f"Write {example}.")
 
 
 @dataclass(frozen=True)
@@ -376,21 +357,21 @@ class InputConfig(Section):
         Choice.parse("input.span", self.span)
         if not Choice.parse("input.version", self.version).single:
             problem = f"{self.version!r}: one version of a span is read"
-            raise ConfigError("input.version", problem, "Use newest or a number.")
+            raise self.error("version", problem, "Use newest or a number.")
         if not self.images:
-            raise ConfigError("input.images", "empty", "Give a folder or a glob of images.")
+            raise self.error("images", "empty", "Give a folder or a glob of images.")
         for pattern in self.exclude:
             if not pattern.strip("/") or pattern.startswith("/") or ".." in pattern.split("/"):
                 problem = f"{pattern!r} does not lead to a file or folder below input.images"
-                raise ConfigError("input.exclude", problem, "Write a path or a glob relative to that folder.")
+                raise self.error("exclude", problem, "Write a path or a glob relative to that folder.")
         if self.classes is not None and not self.classes:
-            raise ConfigError("input.classes", "empty", "Name at least one class, or leave the key out.")
+            raise self.error("classes", "empty", "Name at least one class, or leave the key out.")
         row = label_formats.BY_NAME.get(self.labels.format)
         if self.classes is not None and row is not None and not row.has_classes:
-            raise ConfigError("input.classes", f"{self.labels.format} contains no classes", "Remove input.classes.")
+            raise self.error("classes", f"{self.labels.format} contains no classes")
         if self.classes is None and self.labels.unlisted_values != REFUSE:
             problem = f"{self.labels.unlisted_values!r}, but without input.classes every value of a mask is a class"
-            raise ConfigError("input.labels.unlisted_values", problem, "Give input.classes.")
+            raise self.error("labels.unlisted_values", problem, "Give input.classes.")
         for name in self.classes or ():
             if not name.strip() or not may_be_named(name):
-                raise ConfigError("input.classes", f"{name!r} cannot be part of a feature's name", "Rename the class.")
+                raise self.error("classes", f"{name!r} cannot be part of a feature's name", "Rename the class.")

@@ -71,10 +71,10 @@ def _option(of: dataclasses.Field[Any], hint: Any, option: Option) -> dict[str, 
 
 
 def _inner_section(hint: Any) -> type[Any] | None:
-    found = section_of(hint)
-    for arg in () if found else get_args(hint):
-        found = found or _inner_section(arg)
-    return found
+    section = section_of(hint)
+    for arg in () if section else get_args(hint):
+        section = section or _inner_section(arg)
+    return section
 
 
 def _marks(hint: Any) -> str:

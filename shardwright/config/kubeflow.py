@@ -174,12 +174,12 @@ class KubeflowConfig(Section):
                     place = f"{path}.node_selectors.{component}.{label}"
                     raise ConfigError(place, f"{value!r} is not a label of a node", "Write key: value.")
         if len({mount_point(volume.path) for volume in self.volumes}) < len(self.volumes):
-            raise ConfigError(f"{path}.volumes", "two claims at one path", "Give each its own path.")
+            raise self.error("volumes", "two claims at one path", "Give each its own path.")
         if len({volume.claim for volume in self.volumes}) < len(self.volumes):
-            raise ConfigError(f"{path}.volumes", "one claim at two paths", "Mount it once, above both folders.")
+            raise self.error("volumes", "one claim at two paths", "Mount it once, above both folders.")
         if self.image_parameter and not self.is_at_least(4):
             problem = f"Kubeflow Pipelines {self.version} takes no image of the run"
-            raise ConfigError(f"{path}.image_parameter", problem, "Remove it, or use a backend from 2.4 on.")
+            raise self.error("image_parameter", problem, "Remove it, or use a backend from 2.4 on.")
         self._check_mounts()
 
     def is_at_least(self, minor: int) -> bool:
@@ -195,8 +195,8 @@ class KubeflowConfig(Section):
         if not folder.startswith("/"):
             return None
         below = f"{mount_point(folder)}/"
-        found = (volume for volume in self.volumes if below.startswith(f"{mount_point(volume.path)}/"))
-        return max(found, key=lambda volume: len(mount_point(volume.path)), default=None)
+        around = (volume for volume in self.volumes if below.startswith(f"{mount_point(volume.path)}/"))
+        return max(around, key=lambda volume: len(mount_point(volume.path)), default=None)
 
     def _check_mounts(self) -> None:
         """Refuses two volumes at one path of a pod."""

@@ -12,10 +12,26 @@ import signal
 import threading
 from types import FrameType
 
-from shardwright.errors import UsageError
+from shardwright.errors import ConfigError, UsageError
 
 _SECONDS = 10.0
 _SHOWN = 100
+
+
+def groups_of(path: str, pattern: str) -> int:
+    """Returns the number of groups of a regular expression.
+
+    Args:
+        path: the YAML path that it comes from.
+        pattern: the expression.
+
+    Raises:
+        ConfigError: it is none.
+    """
+    try:
+        return re.compile(pattern).groups
+    except re.error as error:
+        raise ConfigError(path, f"{pattern!r} is not a regular expression ({error})", "Fix it.") from None
 
 
 class _TooLong(Exception):

@@ -75,15 +75,15 @@ def read_augmentations(written: Iterable[str]) -> dict[str, Augmentation]:
         ConfigError: one is not known, is there twice, or its strength is out of range.
     """
     check_list(_OPTION, written)
-    found: dict[str, Augmentation] = {}
+    augmentations: dict[str, Augmentation] = {}
     for text in written:
-        name, given, value = text.partition("=")
+        name, equals, value = text.partition("=")
         if name not in _KINDS:
             raise ConfigError(_OPTION, f"{text!r} is not known", f"Use any of {', '.join(AUGMENTATIONS)}.")
-        if name in found:
+        if name in augmentations:
             raise ConfigError(_OPTION, f"{name!r} is there twice", "Leave one out.")
-        found[name] = Augmentation(name, _strength(text, _KINDS[name], value if given else None))
-    return found
+        augmentations[name] = Augmentation(name, _strength(text, _KINDS[name], value if equals else None))
+    return augmentations
 
 
 def _strength(text: str, kind: _Kind, value: str | None) -> float:
@@ -152,4 +152,4 @@ class LoaderConfig(Section):
         try:
             read_augmentations(() if self.augment == AUTO_AUGMENT else self.augment)
         except ConfigError as error:
-            raise ConfigError(f"{path}.augment", error.problem, error.fix) from None
+            raise self.error("augment", error.problem, error.fix) from None

@@ -221,6 +221,11 @@ class Section:
         for name, of in options_of(type(self)).items():
             of.check(getattr(self, name), f"{path}.{name}" if path else name)
 
+    def error(self, key: str, problem: str, fix: str = "") -> ConfigError:
+        """Returns the error about a key of this section, which has a place; by default the fix is to remove the key."""
+        path = ".".join(filter(None, (self.PATH, key)))
+        return ConfigError(path, problem, fix or f"Remove {path}.")
+
 
 def one_of(path: str, value: object, allowed: tuple[Any, ...]) -> None:
     """Refuses a value that is not one of those allowed."""

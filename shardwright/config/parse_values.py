@@ -125,10 +125,10 @@ def option_at(section: type[Any], path: str) -> Option | None:
 def section_of(hint: Any) -> type[Any] | None:
     """Returns the section that a type is, or that it is optionally."""
     options = get_args(hint) if get_origin(hint) in (Union, types.UnionType) else (hint,)
-    found: list[type[Any]] = [
+    sections: list[type[Any]] = [
         option for option in options if isinstance(option, type) and dataclasses.is_dataclass(option)
     ]
-    return found[0] if found else None
+    return sections[0] if sections else None
 
 
 def _sections_in(hint: Any, value: object, path: str) -> list[tuple[type[Any], object, str]]:
@@ -137,9 +137,9 @@ def _sections_in(hint: Any, value: object, path: str) -> list[tuple[type[Any], o
         return [(section, value, path)]
     args = get_args(hint)
     if isinstance(value, Mapping) and len(args) == 2 and isinstance(get_origin(hint), type):
-        return [found for k, v in value.items() for found in _sections_in(args[1], v, f"{path}.{k}")]
+        return [section for k, v in value.items() for section in _sections_in(args[1], v, f"{path}.{k}")]
     if isinstance(value, list) and args and args[-1] is Ellipsis:
-        return [found for i, v in enumerate(value) for found in _sections_in(args[0], v, f"{path}[{i}]")]
+        return [section for i, v in enumerate(value) for section in _sections_in(args[0], v, f"{path}[{i}]")]
     return []
 
 

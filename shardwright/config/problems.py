@@ -44,7 +44,7 @@ def problems_of(raw: Mapping[str, Any], first: ConfigError) -> list[ConfigError]
     goes on with others. Any other error that no key can be left out for ends the search.
     """
     left: dict[str, Any] = copy.deepcopy(dict(raw))
-    found, left_out = [first], [first.path]
+    errors, left_out = [first], [first.path]
     while len(left_out) < _MOST and (_leave_out(left, left_out[-1]) or _add_images(left, left_out[-1])):
         try:
             parse_config(left, base=os.getcwd())
@@ -52,11 +52,11 @@ def problems_of(raw: Mapping[str, Any], first: ConfigError) -> list[ConfigError]
             if error.path in left_out:
                 break
             if not any(_may_follow(error, path) for path in left_out):
-                found.append(error)
+                errors.append(error)
             left_out.append(error.path)
         else:
             break
-    return found
+    return errors
 
 
 def _may_follow(error: ConfigError, left_out: str) -> bool:
@@ -88,7 +88,7 @@ def _leave_out(raw: dict[str, Any], path: str) -> bool:
             break
         inner = inner[name]
     # YAML has keys that are not texts, and null is a value.
-    found = [key for key in inner if str(key) == last]
-    for key in found:
+    keys = [key for key in inner if str(key) == last]
+    for key in keys:
         del inner[key]
-    return bool(found)
+    return bool(keys)

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from shardwright.config.options import BYTES, Section, option
-from shardwright.errors import ConfigError
 
 DEFAULT_TEMPLATE = "data-{index:05d}-of-{of:05d}.tfrecord"
 _PLACEHOLDERS = ("split", "index", "of", "count")
@@ -45,8 +44,8 @@ def check_pattern(pattern: str) -> None:
     if "index" not in [name for name, _ in fields]:
         raise PatternError("without {index} every shard has the same name")
     for text in literals:
-        if found := _NOT_IN_NAMES.search(text):
-            raise PatternError(f"{found[0]!r} cannot be in a file's name")
+        if character := _NOT_IN_NAMES.search(text):
+            raise PatternError(f"{character[0]!r} cannot be in a file's name")
     # Else {count}{index} would be 123 for 1 and 23 as well as for 12 and 3. Split and number of shards do not vary
     # within a folder; a letter and a digit replace them here.
     constant = _FIELD.sub(lambda field: {"split": "a", "of": "0"}.get(field[1], field[0]), pattern)
@@ -89,21 +88,19 @@ class ShardsConfig(Section):
         """Refuses two numbers of shards, hosts beside one, and names that would not tell the shards apart."""
         super().check(path)
         sizes = {"target_size": self.target_size, "count": self.count, "records": self.records}
-        given = {name: value for name, value in sizes.items() if value is not None}
-        if len(given) > 1:
-            raise ConfigError("shards", f"{' and '.join(given)} exclude each other", "Give one of them.")
-        if not given:
+        stated = {name: value for name, value in sizes.items() if value is not None}
+        if len(stated) > 1:
+            raise self.error("", f"{' and '.join(stated)} exclude each other", "Give one of them.")
+        if not stated:
             object.__setattr__(self, "target_size", 150_000_000)
         if self.hosts is not None and self.target_size is None:
-            problem = f"has no effect, since shards.{' '.join(given)} sets the number of shards"
-            raise ConfigError("shards.hosts", problem, "Remove shards.hosts.")
+            problem = f"has no effect, since shards.{' '.join(stated)} sets the number of shards"
+            raise self.error("hosts", problem)
         try:
             check_pattern(self.filename_template)
         except PatternError as error:
-            raise ConfigError(
-                "shards.filename_template",
-                f"{self.filename_template!r}: {error}",
-                f"The default is {DEFAULT_TEMPLATE}.",
+            raise self.error(
+                "filename_template", f"{self.filename_template!r}: {error}", f"The default is {DEFAULT_TEMPLATE}."
             ) from None
 
 
@@ -121,9 +118,7 @@ class FeaturesConfig(Section):
         super().check(path)
         for ours, theirs in self.map.items():
             if not theirs or any(ord(c) < 32 or 0xD800 <= ord(c) < 0xE000 for c in theirs):
-                raise ConfigError(
-                    f"features.map.{ours}", f"{theirs!r} is not a name", "Write the name to store it under."
-                )
+                raise self.error(f"map.{ours}", f"{theirs!r} is not a name", "Write the name to store it under.")
 
     @property
     def ours(self) -> bool:

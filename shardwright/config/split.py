@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
+from shardwright.config.limited_pattern import groups_of
 from shardwright.config.options import Section, between, one_of, option
 from shardwright.errors import ConfigError
 
 AUTO, HASH, PREDEFINED = "auto", "hash", "predefined"
 METHODS = (AUTO, HASH, "group", "stratified", "kfold", PREDEFINED)
 FAIL = "fail"
-EVAL = "eval"
+EVAL, TEST = "eval", "test"
 # Other names of `eval` in `split.ratios` and `split.from_lists`.
 NAMES_OF_EVAL = ("val", "valid", "validation")
 # Words for the three splits; the first of each line is ours.
@@ -51,19 +52,10 @@ class GroupConfig(Section):
         """Refuses neither and both, and an expression that does not have one group."""
         super().check(path)
         if (self.column is None) == (self.regex is None):
-            raise ConfigError("split.group", "needs one of column and regex", "Write e.g. {column: patient_id}.")
-        if self.regex is None:
-            return
-        try:
-            groups = re.compile(self.regex).groups
-        except re.error as error:
-            raise ConfigError(
-                "split.group.regex", f"{self.regex!r} is not a regular expression ({error})", "Fix it."
-            ) from None
+            raise self.error("", "needs one of column and regex", "Write e.g. {column: patient_id}.")
+        groups = 1 if self.regex is None else groups_of("split.group.regex", self.regex)
         if groups != 1:
-            raise ConfigError(
-                "split.group.regex", f"{self.regex!r} has {groups} groups", "Give it one, e.g. '^([^/]+)/'."
-            )
+            raise self.error("regex", f"{self.regex!r} has {groups} groups", "Give it one, e.g. '^([^/]+)/'.")
 
 
 @dataclass(frozen=True)
@@ -115,16 +107,14 @@ class SplitConfig(Section):
         if self.method == "kfold":
             self._share_folds()
         if not self.ratios:
-            raise ConfigError("split.ratios", "no splits", _EXAMPLE)
+            raise self.error("ratios", "no splits", _EXAMPLE)
         for name, share in self.ratios.items():
             _check_name(f"split.ratios.{name}", name)
             if not 0 < share <= 1:
-                raise ConfigError(
-                    f"split.ratios.{name}", f"{share!r} is not a share", "Use a number above 0, at most 1."
-                )
+                raise self.error(f"ratios.{name}", f"{share!r} is not a share", "Use a number above 0, at most 1.")
         total = sum(self.ratios.values())
         if abs(total - 1) > 1e-6:
-            raise ConfigError("split.ratios", f"the shares add up to {total:g}", "Make them add up to 1.")
+            raise self.error("ratios", f"the shares add up to {total:g}", "Make them add up to 1.")
         for name in self.from_lists or ():
             _check_name(f"split.from_lists.{name}", name)
         if self.unlisted_images != FAIL:
@@ -140,24 +130,24 @@ class SplitConfig(Section):
         for name, allowed in _METHODS_OF.items():
             value = getattr(self, name)
             if value is not None and value is not False and value != FAIL and self.method not in allowed:
-                raise ConfigError(
-                    f"split.{name}",
+                raise self.error(
+                    name,
                     f"has no effect with split.method: {self.method}",
                     f"Remove split.{name}, or use split.method: {' or '.join(allowed)}.",
                 )
         if self.method == "group" and self.group is None:
-            raise ConfigError("split.group", "missing", "Write e.g. {column: patient_id} or {regex: '^([^/]+)/'}.")
+            raise self.error("group", "missing", "Write e.g. {column: patient_id} or {regex: '^([^/]+)/'}.")
         if self.from_lists is not None and self.from_column is not None:
-            raise ConfigError(
-                "split.from_lists", "split.from_column is given, too", "Remove split.from_lists or split.from_column."
+            raise self.error(
+                "from_lists", "split.from_column is given, too", "Remove split.from_lists or split.from_column."
             )
         if self.from_lists is not None and not self.from_lists:
-            raise ConfigError(
-                "split.from_lists", "empty", "Write e.g. {train: train.txt, eval: val.txt}, or remove split.from_lists."
+            raise self.error(
+                "from_lists", "empty", "Write e.g. {train: train.txt, eval: val.txt}, or remove split.from_lists."
             )
         if self.stratify and self.keep_from is not None:
-            raise ConfigError(
-                "split.keep_from",
+            raise self.error(
+                "keep_from",
                 "the folds of its images in train are not known, so stratified folds cannot be continued",
                 "Remove split.keep_from or split.stratify.",
             )
@@ -165,14 +155,12 @@ class SplitConfig(Section):
     def _share_folds(self) -> None:
         if self.num_folds is None or self.fold_index is None:
             missing = "num_folds" if self.num_folds is None else "fold_index"
-            raise ConfigError(f"split.{missing}", "missing", "Write e.g. {method: kfold, num_folds: 5, fold_index: 0}.")
+            raise self.error(missing, "missing", "Write e.g. {method: kfold, num_folds: 5, fold_index: 0}.")
         between("split.fold_index", self.fold_index, 0, self.num_folds - 1)
         rest = {name: share for name, share in self.ratios.items() if name not in ("train", "eval")}
         left = 1 - sum(rest.values())
         if left <= 0:
-            raise ConfigError(
-                "split.ratios", f"the shares leave {left:g} for the folds", "Make them add up to less than 1."
-            )
+            raise self.error("ratios", f"the shares leave {left:g} for the folds", "Make them add up to less than 1.")
         folds = {"train": left * (self.num_folds - 1) / self.num_folds, "eval": left / self.num_folds}
         object.__setattr__(self, "ratios", {**folds, **rest})
 
@@ -187,6 +175,20 @@ def stated_split(path: str) -> str | None:
     """Returns the split that a word of a path names, the last one first; `None` where none does."""
     words = re.findall(r"[^\W_]+", path)
     return next((split for word in reversed(words) if (split := split_word(word))), None)
+
+
+def split_folders(folders: Iterable[str]) -> dict[str, str]:
+    """Returns what folders mean that are called after splits: `train`, and `seg_train` next to `seg_test`."""
+    meant: dict[str, str] = {}
+    alike: dict[str, dict[str, str]] = {}
+    for folder in set(folders):
+        if split := split_word(folder):
+            meant[folder] = split
+        elif len(found := [word for word in re.findall(r"[^\W_]+", folder) if split_word(word)]) == 1:
+            alike.setdefault(folder.replace(found[0], "*"), {})[folder] = split_word(found[0]) or ""
+    for group in alike.values():
+        meant |= group if "train" in group.values() and len(set(group.values())) > 1 else {}
+    return meant
 
 
 def _check_name(path: str, name: str) -> None:

@@ -136,7 +136,7 @@ class ProfileConfig(Section):
         """Refuses what is no range of steps."""
         super().check(path)
         if self.steps and (len(self.steps) != 2 or self.steps[0] >= self.steps[1]):
-            raise ConfigError(f"{path}.steps", f"{list(self.steps)} is no range of steps", "Write e.g. [100, 110].")
+            raise self.error("steps", f"{list(self.steps)} is no range of steps", "Write e.g. [100, 110].")
 
 
 @dataclass(frozen=True)
@@ -261,41 +261,39 @@ class TrainerConfig(Section):
         super().check(path)
         for name in ("encoder_rate", "encoder_trainable_from"):
             if self.encoder == COMPACT and getattr(self, name) != getattr(TrainerConfig, name):
-                raise ConfigError(
-                    f"trainer.{name}",
+                raise self.error(
+                    name,
                     f"{getattr(self, name)}, and trainer.encoder is compact: all weights learn from the start",
                     f"Remove it, or use trainer.encoder: {ENCODERS[1]}.",
                 )
         if self.outputs != "auto" and not is_import_path(self.model):
-            raise ConfigError("trainer.outputs", f"{self.outputs!r}, but trainer.model is ours", "Remove it.")
+            raise self.error("outputs", f"{self.outputs!r}, but trainer.model is ours", "Remove it.")
         if is_import_path(self.model) and self.encoder != COMPACT:
             problem = f"{self.encoder!r}, but trainer.model is your own function"
-            raise ConfigError("trainer.encoder", problem, "Remove trainer.encoder.")
+            raise self.error("encoder", problem)
         if self.weights is not None and self.encoder == COMPACT:
-            raise ConfigError(
-                "trainer.weights",
+            raise self.error(
+                "weights",
                 f"{self.weights!r} are weights of an encoder, and trainer.encoder is compact",
                 f"Use trainer.encoder: {ENCODERS[1]}, or remove trainer.weights.",
             )
         if self.weight_decay is not None and self.optimizer != "adamw":
             problem = f"{self.optimizer} has none"
-            raise ConfigError("trainer.weight_decay", problem, "Remove trainer.weight_decay, or use optimizer: adamw.")
+            raise self.error("weight_decay", problem, "Remove trainer.weight_decay, or use optimizer: adamw.")
         for column in self.text:
             if self.text.count(column) > 1:
-                raise ConfigError("trainer.text", f"{column!r} twice", "Name each column once.")
+                raise self.error("text", f"{column!r} twice", "Name each column once.")
         if self.text and is_import_path(self.model):
-            raise ConfigError(
-                "trainer.text",
+            raise self.error(
+                "text",
                 "trainer.model is your own function, and gets images only",
                 "Remove trainer.text, or use trainer.model: auto.",
             )
         if not self.warm_start.strip():
-            raise ConfigError(
-                "trainer.warm_start", f"{self.warm_start!r} names nothing", f"Use {FRESH}, {BLESSED} or a path."
-            )
+            raise self.error("warm_start", f"{self.warm_start!r} names nothing", f"Use {FRESH}, {BLESSED} or a path.")
         if self.batch_size % self.hosts:
-            raise ConfigError(
-                "trainer.batch_size",
+            raise self.error(
+                "batch_size",
                 f"{self.batch_size} images cannot be split over {self.hosts} hosts equally",
                 f"Use {-(-self.batch_size // self.hosts) * self.hosts}.",
             )

@@ -8,7 +8,6 @@ from typing import ClassVar
 
 from shardwright.config.options import Section, option
 from shardwright.config.shards import KAGGLE_FLOWERS, PRESETS, TF_VISION, TFDS
-from shardwright.errors import ConfigError
 
 KEEP = "keep"
 RESIZE_POLICIES = ("stretch", "fill_crop", "letterbox", KEEP)
@@ -47,8 +46,8 @@ class TextConfig(Section):
         """Refuses a length of words that are not stored in their order."""
         super().check(path)
         if self.length is not None and self.output != IDS:
-            raise ConfigError(
-                "transform.text.length",
+            raise self.error(
+                "length",
                 f"{self.length}, but output: {self.output} has no length",
                 f"Remove transform.text.length, or use output: {IDS}.",
             )
@@ -101,18 +100,16 @@ class TransformConfig(Section):
         if self.resize != KEEP and self.size is None:
             object.__setattr__(self, "size", DEFAULT_SIZE)
         elif self.resize == KEEP and self.size is not None:
-            raise ConfigError(
-                "transform.size", f"{list(self.size)}, but transform.resize is {KEEP}", "Remove size or resize."
-            )
+            raise self.error("size", f"{list(self.size)}, but transform.resize is {KEEP}", "Remove size or resize.")
         if self.masks == PNG and self.preset != TF_VISION:
-            raise ConfigError(
-                "transform.masks",
+            raise self.error(
+                "masks",
                 f"{PNG}, but transform.preset: {self.preset} has its own form",
                 "Remove transform.masks or transform.preset.",
             )
         if self.preset in DECODED_PRESETS and self.encoding not in ("jpeg", "png", AUTO):
-            raise ConfigError(
-                "transform.preset",
+            raise self.error(
+                "preset",
                 f"readers of {self.preset} decode JPEG and PNG, and transform.encoding is {self.encoding}",
                 "Use another preset, or encoding: jpeg or png.",
             )

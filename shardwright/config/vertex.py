@@ -250,15 +250,15 @@ class VertexConfig(Section):
         super().check(path)
         if self.reserved_ip_ranges and self.network is None:
             problem = "are ranges of vertex.network, which is missing"
-            raise ConfigError("vertex.reserved_ip_ranges", problem, _NETWORK_FIX)
+            raise self.error("reserved_ip_ranges", problem, _NETWORK_FIX)
         if self.network is not None and self.network_attachment is not None:
-            raise ConfigError(
-                "vertex.network_attachment", "vertex.network is given, too", "Use peering (network) or an attachment."
+            raise self.error(
+                "network_attachment", "vertex.network is given, too", "Use peering (network) or an attachment."
             )
         for label, value in self.labels.items():
             check_label("vertex.labels", label, value)
         if len(self.labels) > _MOST_LABELS:
-            raise ConfigError("vertex.labels", f"{len(self.labels)} are too many", f"Use at most {_MOST_LABELS}.")
+            raise self.error("labels", f"{len(self.labels)} are too many", f"Use at most {_MOST_LABELS}.")
         check_components("vertex.resources", self.resources)
         for place, name, pattern in (
             ("vertex.kms_key", self.kms_key, _KMS_KEY),

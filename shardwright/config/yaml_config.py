@@ -269,13 +269,13 @@ def _label_files(path: str | list[Any] | Mapping[Any, Any]) -> tuple[str, dict[s
     if isinstance(path, str):
         folders, pattern = split_glob(parse_string(path, "input.labels.path"))
         return folders or ".", {"*": "/".join(pattern)}
-    given = path.items() if isinstance(path, Mapping) else [(f"[{i}]", one) for i, one in enumerate(path)]
-    texts = {str(key): parse_string(one, f"input.labels.path.{key}") for key, one in given}
+    named = path.items() if isinstance(path, Mapping) else [(f"[{i}]", file) for i, file in enumerate(path)]
+    texts = {str(key): parse_string(file, f"input.labels.path.{key}") for key, file in named}
     if not texts:
         raise ConfigError("input.labels.path", "names no file", "Give the files of annotations.")
     parts = [text.split("/")[:-1] for text in texts.values()]
     shared = 0
-    while all(len(one) > shared and one[shared] == parts[0][shared] for one in parts):
+    while all(len(part) > shared and part[shared] == parts[0][shared] for part in parts):
         shared += 1
     folder = "/".join(parts[0][:shared])
     files = {key: "/".join(text.split("/")[shared:]) for key, text in texts.items()}

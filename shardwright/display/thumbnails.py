@@ -7,7 +7,6 @@ drawn larger than its thumbnail.
 from __future__ import annotations
 
 import base64
-import io
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -20,6 +19,7 @@ from PIL import Image
 from shardwright.display.overlays import edge, overlay
 from shardwright.images.colors import class_color, ramp
 from shardwright.images.decode import apply_orientation, decode
+from shardwright.images.encode_picture import encode_picture
 from shardwright.images.geometry import DCT_RATIOS, plan_geometry
 from shardwright.images.header import ImageError, ImageHeader
 from shardwright.images.orientation import displayed_size
@@ -216,6 +216,5 @@ def _overlay(
 
 def data_url(form: str, picture: Image.Image, **options: int) -> str:
     """Encodes a picture as a `data:` URL."""
-    file = io.BytesIO()
-    picture.save(file, form, optimize=True, **options)
-    return f"data:image/{form};base64,{base64.b64encode(file.getvalue()).decode('ascii')}"
+    encoded = encode_picture(picture, form, optimize=True, **options)
+    return f"data:image/{form};base64,{base64.b64encode(encoded).decode('ascii')}"

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from shardwright.loader.memory import LoaderMemory, loader_memory
+from shardwright.loader.memory import SHARDS_AT_ONCE, LoaderMemory, loader_memory
 
 # The shuffle buffer spans several shards and this many batches, up to this many bytes.
 _BATCHES_MIXED = 64
 _MOST_SHUFFLED = 256 << 20
-_SHARDS_AT_ONCE = 16
 
 
 @dataclass(frozen=True)
@@ -52,29 +51,29 @@ class Loaded:
     exact_share: float
 
 
-def advise(found: Loaded) -> list[Advice]:
+def advise(loaded: Loaded) -> list[Advice]:
     """Returns settings with reasons, and the memory they take."""
-    buffer = shuffle_buffer(found)
-    cycle = min(found.shards, _SHARDS_AT_ONCE)
-    memory = memory_of(found, buffer)
+    buffer = shuffle_buffer(loaded)
+    cycle = min(loaded.shards, SHARDS_AT_ONCE)
+    memory = memory_of(loaded, buffer)
     return [
         Advice(
             "cycle length",
             str(cycle),
-            f"the loader reads {cycle} of {found.shards} shards concurrently"
-            + ("; more shards would mix better" if found.shards < _SHARDS_AT_ONCE else "")
+            f"the loader reads {cycle} of {loaded.shards} shards concurrently"
+            + ("; more shards would mix better" if loaded.shards < SHARDS_AT_ONCE else "")
             + "; it is fixed, since the order of records depends on it",
         ),
         Advice(
             "loader.shuffle_buffer",
             str(buffer),
-            f"{buffer / found.batch:.0f} batches of {found.batch}, {buffer * found.record_bytes / 1e6:.0f} MB of "
-            f"encoded records{_why_not_more(found, buffer)}",
+            f"{buffer / loaded.batch:.0f} batches of {loaded.batch}, {buffer * loaded.record_bytes / 1e6:.0f} MB of "
+            f"encoded records{_why_not_more(loaded, buffer)}",
         ),
         Advice(
             "loader.order",
-            "exact" if found.exact_share >= 0.9 else "fast",
-            f"exact reaches {found.exact_share:.0%} of the images/s of fast here, and a stopped training resumes "
+            "exact" if loaded.exact_share >= 0.9 else "fast",
+            f"exact reaches {loaded.exact_share:.0%} of the images/s of fast here, and a stopped training resumes "
             "at the same step",
         ),
         Advice(
@@ -86,28 +85,28 @@ def advise(found: Loaded) -> list[Advice]:
     ]
 
 
-def shuffle_buffer(found: Loaded) -> int:
+def shuffle_buffer(loaded: Loaded) -> int:
     """Returns records for the shuffle buffer: many batches in bounded memory, at most all, at least two batches."""
-    fitting = int(_MOST_SHUFFLED // max(1.0, found.record_bytes))
-    return max(2 * found.batch, min(_BATCHES_MIXED * found.batch, fitting, found.records))
+    fitting = int(_MOST_SHUFFLED // max(1.0, loaded.record_bytes))
+    return max(2 * loaded.batch, min(_BATCHES_MIXED * loaded.batch, fitting, loaded.records))
 
 
-def memory_of(found: Loaded, buffer: int) -> LoaderMemory:
+def memory_of(loaded: Loaded, buffer: int) -> LoaderMemory:
     """Returns the loader's memory with a shuffle buffer of `buffer` records."""
     return loader_memory(
-        record=found.record_bytes,
-        shuffle_buffer=min(buffer, found.records),
-        batch=found.batch,
-        size=found.size,
-        channels=found.channels,
-        shards=found.shards,
-        processors=found.processors,
+        record=loaded.record_bytes,
+        shuffle_buffer=min(buffer, loaded.records),
+        batch=loaded.batch,
+        size=loaded.size,
+        channels=loaded.channels,
+        shards=loaded.shards,
+        processors=loaded.processors,
     )
 
 
-def _why_not_more(found: Loaded, buffer: int) -> str:
-    if buffer == found.records:
+def _why_not_more(loaded: Loaded, buffer: int) -> str:
+    if buffer == loaded.records:
         return ": all there are"
-    if buffer == _BATCHES_MIXED * found.batch:
+    if buffer == _BATCHES_MIXED * loaded.batch:
         return ": enough, since shards are mixed too"
     return f": no more than {_MOST_SHUFFLED >> 20} MB, or two batches"

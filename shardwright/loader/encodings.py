@@ -7,7 +7,6 @@ many more bytes that slow storage cannot deliver them.
 
 from __future__ import annotations
 
-import io
 import math
 import time
 from collections.abc import Callable, Sequence
@@ -22,6 +21,7 @@ from PIL import Image
 
 from shardwright.dataset.stored_image import encode_image
 from shardwright.images import tf_ops
+from shardwright.images.encode_picture import encode_picture
 from shardwright.loader.error_context import threads_of_decoding
 
 STORED = "as stored"
@@ -72,7 +72,7 @@ def compare_encodings(encoded: Sequence[bytes], decode: Callable[[Any], Any], *,
         "raw": (_all(pictures, "raw"), lambda data: tf_ops.decode_raw(data, height, width)),
         "png": (_all(pictures, "png"), tf_ops.decode),
         "png, optimize": (_all(pictures, "png", optimize=True), tf_ops.decode),
-        "webp, lossless": ([_webp(picture) for picture in pictures], None),
+        "webp, lossless": ([encode_picture(picture, "webp", lossless=True) for picture in pictures], None),
     }
     for quality, chroma in ((95, 444), (90, 444), (90, 420), (75, 420), (60, 420)):
         made = _all(pictures, "jpeg", quality=quality, chroma=chroma)
@@ -145,9 +145,3 @@ def _decode_all(encoded: Sequence[bytes], decode: Callable[[Any], Any]) -> int:
 
 def _all(pictures: Sequence[Image.Image], encoding: str, **options: Any) -> list[bytes]:
     return [encode_image(picture, encoding, **options)[0] for picture in pictures]
-
-
-def _webp(picture: Image.Image) -> bytes:
-    file = io.BytesIO()
-    picture.save(file, "WEBP", lossless=True)
-    return file.getvalue()

@@ -76,7 +76,7 @@ def calls_at_once(batch: int, threads: int) -> int:
 
 
 class ErrorContext:
-    """Maps records to examples, and explains why a record fails.
+    """Explains why a record fails.
 
     Attributes:
         read_errors: keeps the errors of the functions that read records in Python.
@@ -91,22 +91,8 @@ class ErrorContext:
         self._locator = RecordLocator(shards)
         self._problem = problem
 
-    def map(
-        self,
-        records: Any,
-        make: Callable[[Tensor, Record], Any],
-        count: int | None,
-        *,
-        batch: int | None = None,
-        drop_remainder: bool = False,
-    ) -> Any:
-        """Maps records with as many threads as decoding needs. See `with_error_context`."""
-        threads = threads_of_decoding()
-        return with_error_context(
-            records, make, self._explain, count=count, threads=threads, batch=batch, drop_remainder=drop_remainder
-        )
-
-    def _explain(self, positions: Sequence[int]) -> str:
+    def explain(self, positions: Sequence[int]) -> str:
+        """Returns which of some records is the first wrong one, and why; empty when none is."""
         return self.read_errors.why() or self._locator.first_wrong(positions, self._problem)
 
 
@@ -116,7 +102,7 @@ def with_error_context(
     explain: Callable[[list[int]], str],
     *,
     count: int | None,
-    threads: int,
+    threads: int | None = None,
     batch: int | None = None,
     drop_remainder: bool = False,
 ) -> Any:
@@ -128,7 +114,8 @@ def with_error_context(
         explain: returns which of some records is the first wrong one, and why; empty when none is. It gets positions
             in ascending order, all failed ones among them.
         count: how many elements there are; `None`: without end.
-        threads: examples that are made concurrently; with `batch`, `calls_at_once` of them.
+        threads: examples that are made concurrently; with `batch`, `calls_at_once` of them. By default as many as
+            decoding needs.
         batch: examples of a batch; by default they come one by one.
         drop_remainder: leave out a last batch that is not full.
 
@@ -140,7 +127,7 @@ def with_error_context(
         tf.errors.InvalidArgumentError: while iterating, in the place of a record that is wrong or could not be read,
             or of its batch; names it.
     """
-    each = batch or 1
+    each, threads = batch or 1, threads or threads_of_decoding()
 
     def watched(_: Tensor) -> Any:
         # Called by every iterator, so that each has its own table.
@@ -155,14 +142,14 @@ def with_error_context(
         # TensorFlow would search for the next element without an error, for ever where there is none.
         numbers = tf.data.Dataset.range(0, _FOREVER, each)
         numbers = numbers.take_while(no_autograph(lambda number: tf.equal(progress.done(), number)))
-        found = tf.data.Dataset.zip((numbers, made)).ignore_errors()
-        found = found.map(no_autograph(lambda number, pair: progress.finish(pair[0], number + each, pair[1])))
+        examples = tf.data.Dataset.zip((numbers, made)).ignore_errors()
+        examples = examples.map(no_autograph(lambda number, pair: progress.finish(pair[0], number + each, pair[1])))
         # If nothing fails there are as many elements as `count` takes, and `fail` is never called.
         fail = no_autograph(lambda _: _failure(progress.positions(), explain, made.element_spec[1]))
-        found = found.concatenate(tf.data.Dataset.range(_FOREVER).map(fail))
+        examples = examples.concatenate(tf.data.Dataset.range(_FOREVER).map(fail))
         if count is None:
-            return found
-        return found.take(count // each if drop_remainder else -(-count // each))
+            return examples
+        return examples.take(count // each if drop_remainder else -(-count // each))
 
     return tf.data.Dataset.from_tensors(0).flat_map(no_autograph(watched))
 
@@ -215,13 +202,13 @@ def _mapped(records: Any, begin: Callable[..., Any], threads: int, batch: int | 
 def _failure(positions: Tensor, explain: Callable[[list[int]], str], spec: Any) -> Any:
     """Fails with the explanation; its types and shapes are those of an example."""
 
-    def message(found: npt.NDArray[np.int64]) -> bytes:
-        problem = explain(sorted(position for position in found.tolist() if position != _DONE))
+    def message(numbers: npt.NDArray[np.int64]) -> bytes:
+        problem = explain(sorted(position for position in numbers.tolist() if position != _DONE))
         return (problem or _UNEXPLAINED).encode("utf-8", "surrogateescape")
 
     text = tf.ensure_shape(tf.numpy_function(message, [positions], tf.string), [])
     with tf.control_dependencies([tf.raw_ops.Assert(condition=False, data=[text])]):
-        return tf.nest.map_structure(lambda one: tf.zeros([side or 1 for side in one.shape], one.dtype), spec)
+        return tf.nest.map_structure(lambda part: tf.zeros([side or 1 for side in part.shape], part.dtype), spec)
 
 
 def _described(error: Exception) -> str:
@@ -324,10 +311,10 @@ _ESCAPED = re.compile(rb"\\([2-3][0-7]{2}|[\\'\"])")
 def error_message(error: tf.errors.OpError) -> str:
     """Returns an error's first line without the names of TensorFlow's nodes; of a message of the loader, only that."""
     line = _first_line(error)
-    found = _OURS.fullmatch(line)
-    if found is None:
+    match = _OURS.fullmatch(line)
+    if match is None:
         return line
-    return found[2] or _ESCAPED.sub(_unescaped, found[1].encode()).decode(errors="replace")
+    return match[2] or _ESCAPED.sub(_unescaped, match[1].encode()).decode(errors="replace")
 
 
 def with_plain_errors(batches: Iterator[_Batch]) -> Iterator[_Batch]:
@@ -347,8 +334,8 @@ def with_plain_errors(batches: Iterator[_Batch]) -> Iterator[_Batch]:
         raise DatasetError(error_message(error)) from None
 
 
-def _unescaped(found: re.Match[bytes]) -> bytes:
-    return bytes([int(found[1], 8)]) if len(found[1]) == 3 else found[1]
+def _unescaped(escape: re.Match[bytes]) -> bytes:
+    return bytes([int(escape[1], 8)]) if len(escape[1]) == 3 else escape[1]
 
 
 def _first_line(error: tf.errors.OpError) -> str:

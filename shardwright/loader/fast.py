@@ -16,15 +16,13 @@ from shardwright.dataset.random_access import RandomAccess, SameDataset
 from shardwright.dataset.reader import LocatedShard
 from shardwright.loader.error_context import ReadErrors, Record
 from shardwright.loader.load_options import ResolvedOptions
+from shardwright.loader.memory import READ_BUFFER, SHARDS_AT_ONCE
 from shardwright.storage import is_remote
 
 Tensor = Any
 
-# Fixed, not tuned: the order of the records depends on it, and it must be the same on every machine.
-_SHARDS_AT_ONCE = 16
 # Consecutive records of one shard, out of a buffer that stays in the processor's cache.
 _IN_A_ROW = 16
-_READ_BUFFER = 256 << 10
 # Bytes of one request to an object store, and requests in flight.
 _PIECE = 4 << 20
 _PIECES_AT_ONCE = 16
@@ -115,11 +113,11 @@ def _interleaved(
         file = tf.ensure_shape(tf.numpy_function(errors.watched(opened), [shard], tf.string), [])
         # The error of TensorFlow's reader does not name the file. It ends the shard early instead (and is logged). The
         # parser detects the empty records in the place of the missing ones, and names them.
-        found = tf.data.TFRecordDataset(file, buffer_size=_READ_BUFFER).ignore_errors(log_warning=True)
+        records = tf.data.TFRecordDataset(file, buffer_size=READ_BUFFER).ignore_errors(log_warning=True)
         missing = tf.data.Dataset.from_tensors(b"").repeat()
         # Not by `enumerate`, whose numbers Grappler rewrites for every shard, nor in batches, which copy each record.
         positions = tf.data.Dataset.range(position, position + count)
-        return tf.data.Dataset.zip({"position": positions, "record": found.concatenate(missing)})
+        return tf.data.Dataset.zip({"position": positions, "record": records.concatenate(missing)})
 
     if shuffle_seed is not None and ranges:
         files = files.shuffle(len(ranges), seed=shuffle_seed)
@@ -127,7 +125,7 @@ def _interleaved(
         # No record of a shard again: the dataset is checked when all shards have been opened.
         nothing = tuple(tf.constant([0], tf.int64) for _ in range(3))
         files = files.concatenate(tf.data.Dataset.from_tensor_slices(nothing))
-    cycle = max(1, min(len(ranges), _SHARDS_AT_ONCE))
+    cycle = max(1, min(len(ranges), SHARDS_AT_ONCE))
     return files.interleave(records_of, cycle_length=cycle, block_length=_IN_A_ROW)
 
 

@@ -9,18 +9,20 @@ are finished at the same time, so that memory does not grow with the number of p
 
 from __future__ import annotations
 
+import functools
 import inspect
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
+from typing import Any, Concatenate, ParamSpec, TypeAlias
 
 import tensorflow as tf
 
+from shardwright.config.calls import check_call
 from shardwright.dataset.host_sharding import host_ranges, shards_of_host
 from shardwright.dataset.reader import ImageDataset
 from shardwright.loader.augment import apply_augmentations
-from shardwright.loader.error_context import ErrorContext, Record, no_autograph
+from shardwright.loader.error_context import ErrorContext, Record, no_autograph, with_error_context
 from shardwright.loader.exact import read_exact
 from shardwright.loader.fast import read_fast
 from shardwright.loader.load_options import LoaderOptions, ResolvedOptions
@@ -34,6 +36,8 @@ from shardwright.storage.paths import scheme_of
 from shardwright.version import __version__
 
 Tensor = Any
+_Folder: TypeAlias = "str | os.PathLike[str]"
+_Keywords = ParamSpec("_Keywords")
 
 # Batches that wait besides those of `finished_at_once`.
 _AHEAD = 1
@@ -44,34 +48,27 @@ _TUNED_BYTES = 512 << 20
 _shuffle_and_repeat = inspect.unwrap(tf.data.experimental.shuffle_and_repeat)
 
 
-def load(
-    dataset_dir: str | os.PathLike[str],
-    split: str,
-    batch_size: int,
-    *,
-    normalize: str = "unit",
-    dtype: str = "float32",
-    targets: str | None = None,
-    masks: str = "bytes",
-    ids: bool = False,
-    texts: Sequence[str] = (),
-    numbers: Sequence[str] = (),
-    augment: Sequence[str] = (),
-    shuffle: bool = False,
-    seed: int | None = None,
-    repeat: bool = False,
-    drop_remainder: bool = False,
-    pad: bool = False,
-    deterministic: bool = True,
-    shuffle_buffer: int | None = None,
-    host: int = 0,
-    hosts: int = 1,
-    statistics: Mapping[str, Any] | None = None,
-    order: str = "fast",
-    start_step: int = 0,
-    cache: str | os.PathLike[str] | None = None,
-    copies: ShardCache | bool | None = None,
-) -> Any:
+def _with_keywords_of(
+    options: Callable[_Keywords, LoaderOptions],
+) -> Callable[[Callable[[_Folder, LoaderOptions], Any]], Callable[Concatenate[_Folder, _Keywords], Any]]:
+    """Gives a function the keywords of the options, which are declared only there, in place of its second argument."""
+
+    def decorate(read: Callable[[_Folder, LoaderOptions], Any]) -> Callable[Concatenate[_Folder, _Keywords], Any]:
+        @functools.wraps(read)
+        def call(dataset_dir: _Folder, *values: _Keywords.args, **named: _Keywords.kwargs) -> Any:
+            return read(dataset_dir, options(*values, **named))
+
+        folder, _ = inspect.signature(read).parameters.values()
+        signature = inspect.signature(options)
+        keywords = [folder, *signature.parameters.values()]
+        call.__signature__ = signature.replace(parameters=keywords, return_annotation=Any)  # type: ignore[attr-defined]
+        return check_call(call)  # type: ignore[return-value] # `dataset_dir` may also be values by its name
+
+    return decorate
+
+
+@_with_keywords_of(LoaderOptions)
+def load(dataset_dir: str | os.PathLike[str], options: LoaderOptions) -> Any:  # noqa: D417 -- these are its keywords
     """Reads a split as batches of images and targets.
 
     There are two orders. With `fast`, every host reads its own records, several shards concurrently. With `exact`,
@@ -145,37 +142,11 @@ def load(
             message names the shard, the record, its offset and its key.
     """
     dataset = ImageDataset.open(dataset_dir)
-    options = LoaderOptions(
-        split=split,
-        batch_size=batch_size,
-        normalize=normalize,
-        dtype=dtype,
-        targets=targets,
-        masks=masks,
-        ids=ids,
-        texts=texts,
-        numbers=numbers,
-        augment=augment,
-        shuffle=shuffle,
-        seed=seed,
-        repeat=repeat,
-        drop_remainder=drop_remainder,
-        pad=pad,
-        deterministic=deterministic,
-        shuffle_buffer=shuffle_buffer,
-        host=host,
-        hosts=hosts,
-        statistics=statistics,
-        order=order,
-        start_step=start_step,
-        cache=cache,
-        copies=copies,
-    )
-    return load_batches(dataset, options.resolved(dataset))
+    return _read_batches(dataset, options.resolved(dataset))
 
 
-def load_batches(dataset: ImageDataset, options: ResolvedOptions) -> Any:
-    """Reads, parses, mixes, augments, batches and finishes a split. See `load`."""
+def _read_batches(dataset: ImageDataset, options: ResolvedOptions) -> Any:
+    """Reads, parses, mixes, augments, batches and finishes a split."""
     dataset = _with_copies(dataset, options)
     shards = dataset.shards(options.split)
     parser = Parser(
@@ -202,10 +173,12 @@ def load_batches(dataset: ImageDataset, options: ResolvedOptions) -> Any:
     if options.cache is None:
         counted = None if options.repeat else count
         mixed = _mixed(records, options)
-        batches = errors.map(mixed, prepare, counted, batch=options.batch_size, drop_remainder=options.fixed)
+        batches = with_error_context(
+            mixed, prepare, errors.explain, count=counted, batch=options.batch_size, drop_remainder=options.fixed
+        )
     else:
         identity = _identity(dataset, options, count)
-        examples = errors.map(records, parse, count)
+        examples = with_error_context(records, parse, errors.explain, count=count)
         examples = cache_examples(examples, os.fspath(options.cache), count * options.example_bytes, identity)
         augmented = _mixed(examples, options).enumerate().map(no_autograph(augment), tf.data.AUTOTUNE)
         batches = augmented.batch(options.batch_size, drop_remainder=options.fixed)
@@ -261,9 +234,9 @@ def _identity(dataset: ImageDataset, options: ResolvedOptions, count: int) -> di
 
 
 def _tf_options(options: ResolvedOptions) -> Any:
-    found = tf.data.Options()
-    found.deterministic = options.deterministic or options.exact
+    made = tf.data.Options()
+    made.deterministic = options.deterministic or options.exact
     # Only examples from a cache are tuned; elsewhere there is nothing to tune, and watching costs.
-    found.autotune.enabled = options.cache is not None
-    found.autotune.ram_budget = _TUNED_BYTES
-    return found
+    made.autotune.enabled = options.cache is not None
+    made.autotune.ram_budget = _TUNED_BYTES
+    return made

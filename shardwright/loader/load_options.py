@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import secrets
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import KW_ONLY, dataclass, fields
 from functools import cached_property
 from typing import Any
 
@@ -35,10 +35,9 @@ _MOST_SEED = 2**63 - 1
 
 @dataclass(frozen=True)
 class LoaderOptions:
-    """The options that a caller of `load` gives.
+    """The options of `load`, whose documentation explains each of them: its keywords are those of this constructor.
 
-    The attributes are the keywords of `load`, whose documentation explains each of them. The constructor makes all
-    checks that need no dataset; `resolved` makes the others.
+    The constructor makes all checks that need no dataset; `resolved` makes the others.
 
     Raises:
         UsageError: an option has an unknown value, or two options contradict each other.
@@ -46,28 +45,29 @@ class LoaderOptions:
 
     split: str
     batch_size: int
-    normalize: str
-    dtype: str
-    targets: str | None
-    masks: str
-    ids: bool
-    texts: Sequence[str]
-    numbers: Sequence[str]
-    augment: Sequence[str]
-    shuffle: bool
-    seed: int | None
-    repeat: bool
-    drop_remainder: bool
-    pad: bool
-    deterministic: bool
-    shuffle_buffer: int | None
-    host: int
-    hosts: int
-    statistics: Mapping[str, Any] | None
-    order: str
-    start_step: int
-    cache: str | os.PathLike[str] | None
-    copies: ShardCache | bool | None
+    _: KW_ONLY
+    normalize: str = "unit"
+    dtype: str = "float32"
+    targets: str | None = None
+    masks: str = "bytes"
+    ids: bool = False
+    texts: Sequence[str] = ()
+    numbers: Sequence[str] = ()
+    augment: Sequence[str] = ()
+    shuffle: bool = False
+    seed: int | None = None
+    repeat: bool = False
+    drop_remainder: bool = False
+    pad: bool = False
+    deterministic: bool = True
+    shuffle_buffer: int | None = None
+    host: int = 0
+    hosts: int = 1
+    statistics: Mapping[str, Any] | None = None
+    order: str = "fast"
+    start_step: int = 0
+    cache: str | os.PathLike[str] | None = None
+    copies: ShardCache | bool | None = None
 
     def __post_init__(self) -> None:
         check_epoch(
@@ -173,14 +173,14 @@ class LoaderOptions:
         statistics = self.statistics
         if self.normalize == "dataset" and statistics is None:
             statistics = dataset_statistics(dataset.root)
-        given = {field.name: getattr(self, field.name) for field in fields(LoaderOptions)}
-        given |= {
+        values = {field.name: getattr(self, field.name) for field in fields(LoaderOptions)}
+        values |= {
             "targets": targets,
             "seed": secrets.randbits(31) if self.seed is None else self.seed,
             "shuffle_buffer": self._shuffle_buffer(dataset, example_bytes),
             "statistics": statistics,
         }
-        return ResolvedOptions(**given, size=size, columns=columns, example_bytes=example_bytes)
+        return ResolvedOptions(**values, size=size, columns=columns, example_bytes=example_bytes)
 
     def _check_records(self, dataset: ImageDataset) -> None:
         """Refuses a stream that could not have a first element, though it may not end."""
@@ -225,8 +225,8 @@ class LoaderOptions:
         known = [name for name, kind in dataset.manifest.features.items() if kind in ("float32", "int64")]
         for column, name in zip(self.numbers, self.number_features, strict=True):
             if dataset.manifest.stored(name) not in known:
-                found = ", ".join(sorted(name for name in known if name.startswith(PREFIX))) or "none"
-                raise UsageError(f"numbers: {dataset.root} has no numbers of a column {column!r}. It has: {found}.")
+                there = ", ".join(sorted(name for name in known if name.startswith(PREFIX))) or "none"
+                raise UsageError(f"numbers: {dataset.root} has no numbers of a column {column!r}. It has: {there}.")
 
     def _check_mixing(self, dataset: ImageDataset) -> None:
         whole = self.dtype == "uint8" or self.masks == "bits" or dataset.manifest.labels == NONE
@@ -251,7 +251,7 @@ class LoaderOptions:
         return buffer
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class ResolvedOptions(LoaderOptions):
     """Options that are completed from a dataset.
 

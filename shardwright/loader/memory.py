@@ -25,21 +25,34 @@ from shardwright.storage.fingerprint import fingerprint
 from shardwright.storage.locks import lock_file
 from shardwright.storage.own_names import is_own, open_own_file
 
+# Shards that are read concurrently, with a read buffer each. Fixed, not tuned: the order of the records depends on it,
+# and it must be the same on every machine.
+SHARDS_AT_ONCE = 16
+READ_BUFFER = 256 << 10
 # Python, NumPy and TensorFlow, imported and run once, before the first image: measured, rounded up.
 _LIBRARIES = 600 << 20
-# The loader's work in progress: shards read concurrently, with a read buffer each; encoded records on their way to a
-# decoder; batches of them that `order: exact` reads ahead; a batch that is filled, besides those that are finished or
-# wait; decoded images of each thread that wait for their batch.
-_SHARDS_AT_ONCE = 16
-_READ_BUFFER = 256 << 10
+# The loader's other work in progress: encoded records on their way to a decoder; batches of them that `order: exact`
+# reads ahead; a batch that is filled, besides those that are finished or wait; decoded images of each thread that wait
+# for their batch.
 _UNDER_WAY, _UNDER_WAY_A_PROCESSOR = 64, 2
 _READ_AHEAD = 4
 _FILLED = 1
 _IMAGES_A_THREAD = 4
-
-
 # Batches that are finished concurrently; as many may wait afterwards. One thread converts a batch to float32.
 _FEW, _MORE, _MANY_PROCESSORS = 2, 4, 8
+# The most bytes of kept images, on machines of any size.
+MOST = 1 << 30
+# The part of the room for a cache that kept images may take, so that the cache is not refused a moment later.
+_OF_ROOM = 0.5
+_CLASSES_A_BYTE = 8
+_FLOAT = 4
+MEMORY = "memory"
+
+# The part of the free memory and of the free disk that a cache may take.
+_OF_MEMORY, _OF_DISK = 0.5, 0.9
+
+# The locks of the folders that this process fills: held until it ends.
+_held: dict[str, int] = {}
 
 
 def finished_at_once(processors: int) -> int:
@@ -96,24 +109,16 @@ def loader_memory(
     """
     height, width = size
     # While a batch is normalized to float32, its uint8 form is still in memory.
-    one = batch * height * width * (3 * _FLOAT + 3 + channels)
+    a_batch = batch * height * width * (3 * _FLOAT + 3 + channels)
     batches = 2 * finished_at_once(processors) + _FILLED
     waiting = max(_UNDER_WAY, _UNDER_WAY_A_PROCESSOR * processors) + _READ_AHEAD * batch
     return LoaderMemory(
         libraries=_LIBRARIES,
-        readers=min(shards, _SHARDS_AT_ONCE) * _READ_BUFFER,
+        readers=min(shards, SHARDS_AT_ONCE) * READ_BUFFER,
         shuffle=int((shuffle_buffer + waiting) * record),
-        batches=batches * one + _IMAGES_A_THREAD * max(1, processors) * height * width * (3 + channels),
+        batches=batches * a_batch + _IMAGES_A_THREAD * max(1, processors) * height * width * (3 + channels),
         kept=kept,
     )
-
-
-# The most bytes of kept images, on machines of any size.
-MOST = 1 << 30
-# The part of the room for a cache that kept images may take, so that the cache is not refused a moment later.
-_OF_ROOM = 0.5
-_CLASSES_A_BYTE = 8
-_FLOAT = 4
 
 
 def decoded_bytes(size: tuple[int, int], classes: int, words: int = 0) -> int:
@@ -149,15 +154,6 @@ def cache_budget(
         return 0
     needed = sum(filled) * each
     return needed if needed <= min(MOST, _OF_ROOM * room) else 0
-
-
-MEMORY = "memory"
-
-# The part of the free memory and of the free disk that a cache may take.
-_OF_MEMORY, _OF_DISK = 0.5, 0.9
-
-# The locks of the folders that this process fills: held until it ends.
-_held: dict[str, int] = {}
 
 
 def cache_examples(examples: Any, cache: str, bytes_: int, identity: Any) -> Any:

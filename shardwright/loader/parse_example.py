@@ -65,24 +65,25 @@ class Parser:
         Raises:
             tf.errors.InvalidArgumentError: something is wrong with it; `problem` explains it.
         """
-        manifest, found = self.dataset.manifest, self._parsed(record)
-        example = {"image": tf.ensure_shape(_decode(found, self._encoding), [*self.size, 3])}
+        manifest, features = self.dataset.manifest, self._parsed(record)
+        example = {"image": tf.ensure_shape(_decode(features, self._encoding), [*self.size, 3])}
         if self.texts:
             problem = "has words that are not in its vocabulary. Write the dataset again."
             vectors = [
-                text.vector(found, lambda condition, value: require(condition, problem, value)) for text in self.texts
+                text.vector(features, lambda condition, value: require(condition, problem, value))
+                for text in self.texts
             ]
             example["text"] = tf.concat(vectors, axis=0)
         if self.numbers:
             problem = f"has not one number in each of {', '.join(self.numbers)}. Leave it out."
-            lists = [tf.cast(found[name], tf.float32) for name in self.numbers]
+            lists = [tf.cast(features[name], tf.float32) for name in self.numbers]
             single = tf.reduce_all([tf.equal(tf.size(values), 1) for values in lists])
             whole = require(single, problem, tf.concat(lists, axis=0))
             example["numbers"] = tf.ensure_shape(whole, [len(lists)])
         if manifest.task == "segmentation":
-            example |= self._masks(found)
+            example |= self._masks(features)
         elif self.labels and manifest.labels != NONE:
-            example["label"] = self._label(found[_LABEL])
+            example["label"] = self._label(features[_LABEL])
         return example
 
     def problem(self, record: bytes) -> str:
@@ -90,23 +91,23 @@ class Parser:
         if not record:
             return _DAMAGED
         try:
-            found = self._parsed(tf.constant(record))
+            features = self._parsed(tf.constant(record))
         except (tf.errors.OpError, UnicodeDecodeError):
             # TensorFlow's message contains the whole record, which need not be text.
             return f"is not an example as the manifest describes it. {_REWRITE}"
         try:
-            if not found["image/encoded"].numpy():
+            if not features["image/encoded"].numpy():
                 return "contains no image. Write the dataset again."
-            shape = _decode(found, self._encoding).shape
+            shape = _decode(features, self._encoding).shape
         except tf.errors.OpError as error:
             return f"cannot be decoded ({error_message(error)}). {_REWRITE}"
         if tuple(shape[:2]) != self.size:
             sizes = f"{shape[0]} x {shape[1]}, not {self.size[0]} x {self.size[1]}"
             return f"image is {sizes}. Batches need one size: use a transformed set."
-        labels = found[_LABEL].numpy().tolist() if _LABEL in found else []
+        labels = features[_LABEL].numpy().tolist() if _LABEL in features else []
         if any(not 0 <= label < len(self.dataset.manifest.classes) for label in labels):
             return self._no_class
-        if self.dataset.manifest.labels == SINGLE and _LABEL in found and not labels:
+        if self.dataset.manifest.labels == SINGLE and _LABEL in features and not labels:
             return "has no label; leave unlabeled images out."
         try:
             self(tf.constant(record))
@@ -161,8 +162,8 @@ class Parser:
         marks = [*manifest.classes, *([IGNORED] if manifest.ignores else [])]
         return [mask_feature(name) for name in marks]
 
-    def _masks(self, found: Mapping[str, Tensor]) -> Example:
-        coded = [found[name] for name in self._mask_names()]
+    def _masks(self, features: Mapping[str, Tensor]) -> Example:
+        coded = [features[name] for name in self._mask_names()]
         classes = len(self.dataset.manifest.classes)
         example: Example = {}
         if self._as_images:

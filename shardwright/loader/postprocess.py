@@ -44,9 +44,9 @@ class Postprocess:
         if self.options.mixing:
             image, target = self._mixed(tf.cast(image, tf.float32), target, batch["count"][0])
         image = tf.cast(image, self.options.dtype)
-        found = [{"image": image, "text": batch["text"]} if "text" in batch else image, target]
-        found += [batch["weight"]] if "weight" in batch else []
-        return (*found, batch["position"]) if self.options.ids else tuple(found)
+        parts = [{"image": image, "text": batch["text"]} if "text" in batch else image, target]
+        parts += [batch["weight"]] if "weight" in batch else []
+        return (*parts, batch["position"]) if self.options.ids else tuple(parts)
 
     def _image(self, image: Tensor) -> Tensor:
         if self.options.dtype == "uint8":
@@ -62,12 +62,12 @@ class Postprocess:
     def _target(self, batch: Example) -> Any:
         if self.manifest.labels == NONE:
             return batch.get("numbers", batch["position"])
-        found = {}
+        targets = {}
         if self.options.with_masks:
-            found[MASKS] = batch["bits"] if self.options.masks == "bits" else self._unpacked(batch["bits"])
+            targets[MASKS] = batch["bits"] if self.options.masks == "bits" else self._unpacked(batch["bits"])
         if self.options.with_labels:
-            found[LABELS] = batch["label"]
-        return found if self.options.targets == BOTH else found[self.options.targets]
+            targets[LABELS] = batch["label"]
+        return targets if self.options.targets == BOTH else targets[self.options.targets]
 
     def _unpacked(self, bits: Tensor) -> Tensor:
         return unpack_bits(bits, len(self.manifest.classes), self.manifest.ignores)

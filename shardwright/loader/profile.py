@@ -28,10 +28,15 @@ from shardwright.loader.dataset_info import image_size
 from shardwright.loader.encodings import EncodingRow, choose_encoding, compare_encodings
 from shardwright.loader.error_context import calls_at_once, threads_of_decoding
 from shardwright.loader.load import load
+from shardwright.loader.memory import READ_BUFFER
 from shardwright.running.processes import peak_memory, usable_cores
 from shardwright.storage import is_remote
 from shardwright.tfrecords.records import find_feature
 
+Tensor = Any
+# The error of a damaged record.
+LoadingError = tf.errors.OpError
+STEPS = ("read", "parse", "decode", "mask", "augment", "batch")
 ROUNDS = 5
 # A good SSD gives this; a disk in the network gives less.
 READ_RATE = 500e6
@@ -39,6 +44,9 @@ TRAIN = "train"
 _MOST_IN_MEMORY = 256 << 20
 # Batches before the clock starts: a shuffle buffer is filled, and TensorFlow tunes itself.
 _READY = 40
+# Records that are parsed, and images that are loaded in a turn, at most.
+_RECORDS = 512
+_READY_BATCHES = 2
 
 
 @dataclass(frozen=True)
@@ -125,30 +133,17 @@ def take_turns(
         return images / (clock() - started), (work_clock() - worked) / images
 
     images = batch * batches
-    found: dict[str, list[tuple[float, float]]] = {name: [] for name in methods}
+    timed: dict[str, list[tuple[float, float]]] = {name: [] for name in methods}
     ceilings: dict[str, list[tuple[float, float]]] = {name: [] for name in methods}
     for _ in range(rounds):
         before = turn(ceiling) if ceiling else None
         for name, start in methods.items():
-            found[name].append(turn(start))
+            timed[name].append(turn(start))
             if ceiling and before:
                 after = turn(ceiling)
                 ceilings[name].append((mean((before[0], after[0])), mean((before[1], after[1]))))
                 before = after
-    return {
-        name: Rate(
-            tuple(rate for rate, _ in turns),
-            tuple(work for _, work in turns),
-            tuple(rate for rate, _ in ceilings[name]),
-            tuple(work for _, work in ceilings[name]),
-        )
-        for name, turns in found.items()
-    }
-
-
-STEPS = ("read", "parse", "decode", "mask", "augment", "batch")
-_RECORDS = 512
-_MOST_TIMED = 512
+    return {name: Rate(*zip(*turns, strict=True), *zip(*ceilings[name], strict=True)) for name, turns in timed.items()}
 
 
 @dataclass(frozen=True)
@@ -252,7 +247,7 @@ def loader_report(
             **({"no masks": partial(start, targets="labels")} if masked else {}),
         },
         batch,
-        max(1, min(len(encoded), _MOST_TIMED) // batch),
+        max(1, min(len(encoded), _RECORDS) // batch),
         ceiling=partial(ceiling, encoded, encoding, batch),
         rounds=rounds,
     )
@@ -260,21 +255,15 @@ def loader_report(
     work["augment"] = rates["whole"].seconds - rates["float32"].seconds if augment else 0.0
     work["mask"] = rates["loader"].seconds - rates["no masks"].seconds if masked else 0.0
     memory = Measured("memory of one epoch", loading_memory(directory, split, batch) / 1e9, "GB")
-    found = _loaded(dataset, split, size, batch, rates["exact"].share_of(rates["loader"]))
-    rows = compare_encodings(encoded, _decoder_of(encoding, size), rounds=rounds)
+    loaded = _loaded(dataset, split, size, batch, rates["exact"].share_of(rates["loader"]))
+    rows = compare_encodings(encoded, decoder(encoding), rounds=rounds)
     encoding_advice = Advice("transform.encoding", *choose_encoding(rows, read_rate))
     return LoaderReport(
         tuple(shares(work, rates["whole"].seconds)),
         (*_figures(rates), memory),
-        (*advise(found), encoding_advice),
+        (*advise(loaded), encoding_advice),
         tuple(rows),
     )
-
-
-def _decoder_of(encoding: str, size: tuple[int, int]) -> Callable[[Tensor], Tensor]:
-    if encoding == "raw":
-        return lambda data: tf_ops.decode_raw(data, *size)
-    return decoder(encoding)
 
 
 def _measurable(directory: str, split: str, batch: int) -> tuple[ImageDataset, str]:
@@ -311,67 +300,59 @@ def _loaded(dataset: ImageDataset, split: str, size: tuple[int, int], batch: int
     )
 
 
-def _steps(
-    dataset: ImageDataset,
-    split: str,
-    encoded: Sequence[bytes],
-    encoding: str,
-    rounds: int,
-) -> dict[str, float]:
+def _steps(dataset: ImageDataset, split: str, encoded: Sequence[bytes], encoding: str, rounds: int) -> dict[str, float]:
     """Returns seconds of processor an image of every step that can be measured alone."""
     manifest = dataset.manifest
     names = [mask_feature(name) for name in manifest.classes] if manifest.task == "segmentation" else []
     stored = [manifest.stored(name) for name in ("image/encoded", "image/key", *names)]
-    features = {name: manifest.features[name] for name in stored if name in manifest.features}
-    records = first_records(dataset, split, _RECORDS)
+    spec = {
+        name: tf.io.FixedLenFeature([], tf.string)
+        if manifest.features[name] == "bytes"
+        else tf.io.RaggedFeature(tf.int64)
+        for name in stored
+        if name in manifest.features
+    }
     files = [shard.file for shard in dataset.shards(split)]
+    records = [record for _, record in islice(dataset.records(split), _RECORDS)]
+    read = tf.data.Dataset.from_tensor_slices(files).interleave(
+        lambda file: tf.data.TFRecordDataset(file, buffer_size=READ_BUFFER), cycle_length=len(files)
+    )
+    parsed = _held(records).map(lambda record: tf.io.parse_single_example(record, spec))
+    decoded = _held(encoded).map(decoder(encoding), num_parallel_calls=tf.data.AUTOTUNE, deterministic=False)
     return {
-        "read": _work(reading_work(files), dataset.num_records(split), rounds),
-        "parse": _work(parsing_work(records, features), len(records), rounds),
-        "decode": _work(decoding_work(encoded, encoding), len(encoded), rounds),
+        "read": _work(read, dataset.num_records(split), rounds),
+        "parse": _work(parsed, len(records), rounds),
+        "decode": _work(decoded, len(encoded), rounds),
     }
 
 
-def _work(step: Callable[[], object], count: int, rounds: int) -> float:
-    step()
+def _held(values: Sequence[bytes]) -> Any:
+    return tf.data.Dataset.from_tensor_slices(np.array(values, object))
+
+
+def _work(elements: Any, count: int, rounds: int) -> float:
+    """Returns the seconds of processor that each of all elements takes; none is passed to Python."""
     best = float("inf")
-    for _ in range(rounds):
+    for number in range(rounds + 1):
         started = time.process_time()
-        step()
-        best = min(best, time.process_time() - started)
+        elements.reduce(np.int64(0), lambda count, *_: count + 1).numpy()
+        if number:  # The first round also traces.
+            best = min(best, time.process_time() - started)
     return best / count
 
 
 def _figures(rates: dict[str, Rate]) -> list[Measured]:
     outputs = {"loader": "uint8", "float32": "normalized to float32", "whole": "float32, augmented"}
+    notes = {name: f"{rate.images:,.0f} images/s" for name, rate in rates.items()}
+    alone = "the same bytes from memory, all threads, same batches"
     return [
-        Measured(
-            "decoding alone",
-            median(rates["loader"].ceiling),
-            "1/s",
-            note="the same bytes from memory, all threads, same batches",
-        ),
+        Measured("decoding alone", median(rates["loader"].ceiling), "1/s", alone),
         *(
-            Measured(
-                f"loader / decoding alone, {output}",
-                rates[name].share,
-                "x",
-                note=f"{rates[name].images:,.0f} images/s",
-            )
+            Measured(f"loader / decoding alone, {output}", rates[name].share, "x", notes[name])
             for name, output in outputs.items()
         ),
-        Measured(
-            "exact / fast", rates["exact"].share_of(rates["loader"]), "x", note=f"{rates['exact'].images:,.0f} images/s"
-        ),
+        Measured("exact / fast", rates["exact"].share_of(rates["loader"]), "x", notes["exact"]),
     ]
-
-
-Tensor = Any
-# The error of a damaged record.
-LoadingError = tf.errors.OpError
-# As the loader reads.
-_READ_BUFFER = 256 << 10
-_READY_BATCHES = 2
 
 
 def decoder(encoding: str) -> Callable[[Tensor], Tensor]:
@@ -399,63 +380,23 @@ def ceiling(encoded: Sequence[bytes], encoding: str, batch: int, *, labeled: boo
     return iter(images.batch(batch, drop_remainder=True).prefetch(_READY_BATCHES))
 
 
-def reading_work(files: Sequence[str]) -> Callable[[], object]:
-    """Reads all records and does nothing with them."""
-
-    def records(file: Tensor) -> Any:
-        return tf.data.TFRecordDataset(file, buffer_size=_READ_BUFFER)
-
-    return _all_of(tf.data.Dataset.from_tensor_slices(list(files)).interleave(records, cycle_length=len(files)))
-
-
-def parsing_work(records: Sequence[bytes], features: dict[str, str]) -> Callable[[], object]:
-    """Parses records that are in memory.
-
-    Args:
-        records: serialized examples.
-        features: name -> `bytes`, of which there is one, or `int64`, of which there is any number.
-    """
-    spec = {
-        name: tf.io.FixedLenFeature([], tf.string) if kind == "bytes" else tf.io.RaggedFeature(tf.int64)
-        for name, kind in features.items()
-    }
-    held = tf.data.Dataset.from_tensor_slices(np.array(records, object))
-    return _all_of(held.map(lambda record: tf.io.parse_single_example(record, spec)))
-
-
-def decoding_work(encoded: Sequence[bytes], encoding: str) -> Callable[[], object]:
-    """Decodes images that are in memory."""
-    held = tf.data.Dataset.from_tensor_slices(np.array(encoded, object))
-    return _all_of(held.map(decoder(encoding), num_parallel_calls=tf.data.AUTOTUNE, deterministic=False))
-
-
-def _all_of(elements: Any) -> Callable[[], object]:
-    """Takes all elements without passing any to Python."""
-    return lambda: elements.reduce(np.int64(0), lambda count, *_: count + 1).numpy()
-
-
 def training(dataset: str, batch: int, *, split: str = TRAIN, **options: Any) -> Iterator[Any]:
     """Starts the loader's endless batches for a training, by default as uint8."""
     fixed = {"shuffle": True, "seed": 0, "repeat": True, "deterministic": False}
-    given = {"normalize": "none", "dtype": "uint8", **fixed, **options}
-    return iter(load(dataset, split, batch, **given))
+    chosen = {"normalize": "none", "dtype": "uint8", **fixed, **options}
+    return iter(load(dataset, split, batch, **chosen))
 
 
 def encoded_images(dataset: ImageDataset, split: str) -> list[bytes]:
     """Returns the stored images of a split, as many as fit into a quarter of a gigabyte."""
-    name, found, size = dataset.manifest.stored("image/encoded"), [], 0
+    name, images, size = dataset.manifest.stored("image/encoded"), [], 0
     for _, record in dataset.records(split):
         (data,) = find_feature(record, name) or [b""]
-        found.append(bytes(data))
-        size += len(found[-1])
+        images.append(bytes(data))
+        size += len(images[-1])
         if size > _MOST_IN_MEMORY:
             break
-    return found
-
-
-def first_records(dataset: ImageDataset, split: str, count: int) -> list[bytes]:
-    """Returns the first records of a split."""
-    return [record for _, record in islice(dataset.records(split), count)]
+    return images
 
 
 def loading_memory(dataset: str, split: str, batch: int) -> int:

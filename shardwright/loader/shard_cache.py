@@ -136,7 +136,7 @@ def _hold(folder: Path) -> None:
 def _make_room(root: Path, folder: Path, needed: int, copies: ShardCache) -> None:
     """Deletes copies of other datasets until the needed bytes fit. The caller holds the lock."""
     others = [entry for entry in root.iterdir() if _OURS.fullmatch(entry.name) and entry != folder and is_own(entry)]
-    sizes = {entry: _size(entry) for entry in [folder, *others]}
+    sizes = {entry: sum(file.stat().st_size for file in entry.rglob("*.tfrecord")) for entry in [folder, *others]}
     for other in sorted(others, key=_last_used):
         if sum(sizes.values()) + needed > copies.most_bytes and _remove_unused(other):
             del sizes[other]
@@ -146,10 +146,6 @@ def _make_room(root: Path, folder: Path, needed: int, copies: ShardCache) -> Non
             f"{root}: copies of {needed / 1e9:.2f} GB of shards do not fit: {there / 1e9:.2f} GB are in use there, and "
             f"{copies.most_bytes / 1e9:.2f} GB are allowed. Allow more, or read the dataset directly (copies=False)."
         )
-
-
-def _size(folder: Path) -> int:
-    return sum(file.stat().st_size for file in folder.rglob("*.tfrecord"))
 
 
 def _last_used(folder: Path) -> float:

@@ -114,7 +114,7 @@ def text_features(dataset: ImageDataset, columns: Sequence[str]) -> tuple[Stored
     """
     manifest = dataset.manifest
     options = manifest.recipe.get("text", {})
-    found = []
+    stored = []
     for column in columns:
         if column not in options:
             there = f"There are: {', '.join(sorted(options))}." if options else "It has none; see transform.text."
@@ -124,5 +124,5 @@ def text_features(dataset: ImageDataset, columns: Sequence[str]) -> tuple[Stored
             StoredTexts(column, feature, option["output"], option["vocabulary"], option.get("length") or 0)
             for feature in (column, feature_name(column))
         ]
-        found += [t for t in texts if all(manifest.stored(name) in manifest.features for name in t.features)][:1]
-    return tuple(found)
+        stored += [t for t in texts if all(manifest.stored(name) in manifest.features for name in t.features)][:1]
+    return tuple(stored)

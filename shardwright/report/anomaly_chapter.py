@@ -49,7 +49,7 @@ def leaks(duplicates: Duplicates, sheets: Sheets) -> list[Anomaly]:
         duplicates: the duplicates of the dataset.
         sheets: the contact sheets of the same dataset.
     """
-    found = []
+    anomalies = []
     for kind, name, group_kind, count, words, fix in (
         (
             LEAKAGE,
@@ -73,8 +73,8 @@ def leaks(duplicates: Duplicates, sheets: Sheets) -> list[Anomaly]:
             what = f"{groups(count)} of images with {words} {verb} in more than one split ({fix})"
             group = next((group for group in duplicates.shown if group.leaks and group.kind == group_kind), None)
             keys = tuple(sheets.view(place).key for place in group.places) if group else ()
-            found.append(Anomaly(kind, name, what, keys))
-    return found
+            anomalies.append(Anomaly(kind, name, what, keys))
+    return anomalies
 
 
 def anomaly_chapter(anomalies: Sequence[Anomaly], dataset: ImageDataset, sheets: Sheets) -> Chapter | None:

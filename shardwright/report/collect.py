@@ -139,20 +139,20 @@ def collect(dataset: ImageDataset, options: Options = DEFAULTS, shown: Progress 
     """
     reader = ExampleReader(dataset.manifest)
     shards = [shard for split in dataset.splits for shard in dataset.shards(split)]
-    found = Collected(dataset, shards)
-    found.histograms = _histograms(len(dataset.manifest.classes) if reader.areas else 0)
+    collected = Collected(dataset, shards)
+    collected.histograms = _histograms(len(dataset.manifest.classes) if reader.areas else 0)
     if reader.runs:
-        found.shapes = MaskShapes(len(dataset.manifest.classes))
+        collected.shapes = MaskShapes(len(dataset.manifest.classes))
     total = max(1, sum(shard.records for shard in shards))
-    collector = _Collector(found, options, options.shapes / total)
+    collector = _Collector(collected, options, options.shapes / total)
     for number, shard in enumerate(shards):
         # The index and the facts are small; keys are in the index alone.
         collector.add(number, shard.split, _entries(dataset, shard), dataset.facts(shard))
         shown.advance(shard.records)
     if reader.quality is None:
-        _measure_sample(found, reader)
-    found.measured = found.histograms[_QUALITY[0]].total
-    return found
+        _measure_sample(collected, reader)
+    collected.measured = collected.histograms[_QUALITY[0]].total
+    return collected
 
 
 def _entries(dataset: ImageDataset, shard: LocatedShard) -> list[tuple[str, int]]:
@@ -181,7 +181,7 @@ def _histograms(masks: int) -> dict[str, Histogram]:
 class _Collector:
     """Adds the images of a shard to a `Collected`."""
 
-    found: Collected
+    collected: Collected
     options: Options
     shapes_share: float
 
@@ -194,16 +194,16 @@ class _Collector:
             entries: key and offset of every record.
             facts: its facts.
         """
-        found = self.found
-        found.images[split] += facts.records
+        collected = self.collected
+        collected.images[split] += facts.records
         places = [RecordLocation(number, offset) for _, offset in entries]
         keys = [key for key, _ in entries]
         self._count(split, keys, facts)
         drawn = [sampling_hash(key, self.options.seed) for key in keys]
         for key, place, score in zip(keys, places, drawn, strict=True):
-            found.random.offer(score, key, place)
+            collected.random.offer(score, key, place)
             if facts.quality is None:
-                found.sample.offer(score, key, place)
+                collected.sample.offer(score, key, place)
         self._classes(split, keys, places, facts)
         self._masks(split, keys, places, facts)
         self._quality(split, facts)
@@ -211,58 +211,58 @@ class _Collector:
         self._shapes(keys, facts)
 
     def _classes(self, split: str, keys: list[str], places: list[RecordLocation], facts: ShardFacts) -> None:
-        found = self.found
-        counts = found.classes.setdefault(split, Counter())
-        for key, place, given in zip(keys, places, facts.labels, strict=True):
-            labels = set(given)
+        collected = self.collected
+        counts = collected.classes.setdefault(split, Counter())
+        for key, place, numbers in zip(keys, places, facts.labels, strict=True):
+            labels = set(numbers)
             counts.update(labels)
             if not labels:
-                found.unlabeled[split] += 1
+                collected.unlabeled[split] += 1
                 continue
             score = sampling_hash(key, self.options.seed + 1)
             for label in labels:
-                if label not in found.by_class:
-                    found.by_class[label] = LowestK(_PER_CLASS)
-                found.by_class[label].offer(score, key, place)
+                if label not in collected.by_class:
+                    collected.by_class[label] = LowestK(_PER_CLASS)
+                collected.by_class[label].offer(score, key, place)
 
     def _count(self, split: str, keys: list[str], facts: ShardFacts) -> None:
-        found = self.found
+        collected = self.collected
         height, width = facts.numbers["height"], facts.numbers["width"]
         known = (height > 0) & (width > 0)
         pixels = (height * width)[known]
-        found.pixels += sum(pixels.tolist())
-        found.histograms["pixels"].add(split, pixels)
-        found.histograms["aspect"].add(split, width[known] / height[known])
-        found.histograms["bytes"].add(split, facts.numbers["bytes"])
+        collected.pixels += sum(pixels.tolist())
+        collected.histograms["pixels"].add(split, pixels)
+        collected.histograms["aspect"].add(split, width[known] / height[known])
+        collected.histograms["bytes"].add(split, facts.numbers["bytes"])
         for size, count in Counter(zip(height.tolist(), width.tolist(), strict=True)).items():
-            found.sizes[size if size in found.sizes or len(found.sizes) < _MOST_SIZES else None] += count
+            collected.sizes[size if size in collected.sizes or len(collected.sizes) < _MOST_SIZES else None] += count
         for position, count in Counter(facts.format.tolist()).items():
-            found.formats[facts.formats[position]] += count
-        found.channels.update(facts.numbers["channels"].tolist())
-        found.orientations.update(facts.numbers["orientation"].tolist())
+            collected.formats[facts.formats[position]] += count
+        collected.channels.update(facts.numbers["channels"].tolist())
+        collected.orientations.update(facts.numbers["orientation"].tolist())
         for folder, count in Counter(map(key_folder, keys)).items():
-            if folder in found.folders or len(found.folders) < _MOST_SIZES:
-                found.folders[folder] += count
+            if folder in collected.folders or len(collected.folders) < _MOST_SIZES:
+                collected.folders[folder] += count
 
     def _masks(self, split: str, keys: list[str], places: list[RecordLocation], facts: ShardFacts) -> None:
-        found = self.found
+        collected = self.collected
         size = facts.numbers["height"] * facts.numbers["width"]
         for label, (records, pixels) in enumerate(facts.areas or ()):
             known = size[records] > 0
             rows, parts = records[known], pixels[known] / size[records[known]]
-            found.areas[label] += sum(pixels[known].tolist())
-            found.histograms[f"coverage/{label}"].add(split, parts)
+            collected.areas[label] += sum(pixels[known].tolist())
+            collected.histograms[f"coverage/{label}"].add(split, parts)
             for row, part in zip(rows.tolist(), parts.tolist(), strict=True):
-                found.smallest.offer(part, keys[row], places[row], label)
-                found.largest.offer(-part, keys[row], places[row], label)
+                collected.smallest.offer(part, keys[row], places[row], label)
+                collected.largest.offer(-part, keys[row], places[row], label)
 
     def _quality(self, split: str, facts: ShardFacts) -> None:
         for name, values in zip(Quality._fields, facts.quality or (), strict=False):
             if name in _QUALITY:
-                self.found.histograms[name].add(split, values / MILLIONTHS)
+                self.collected.histograms[name].add(split, values / MILLIONTHS)
 
     def _columns(self, places: list[RecordLocation], facts: ShardFacts) -> None:
-        columns = self.found.columns
+        columns = self.collected.columns
         areas: list[list[tuple[int, int]]] = [[] for _ in places]
         for label, (records, pixels) in enumerate(facts.areas or ()):
             for row, area in zip(records.tolist(), pixels.tolist(), strict=True):
@@ -277,7 +277,7 @@ class _Collector:
             columns.average.extend(facts.hashes[1].tolist())
 
     def _shapes(self, keys: list[str], facts: ShardFacts) -> None:
-        shapes = self.found.shapes
+        shapes = self.collected.shapes
         if shapes is None:
             return
         height, width, orientation = (facts.numbers[name] for name in ("height", "width", "orientation"))
@@ -290,20 +290,20 @@ class _Collector:
                 )
 
 
-def _measure_sample(found: Collected, reader: ExampleReader) -> None:
+def _measure_sample(collected: Collected, reader: ExampleReader) -> None:
     """Measures all images, or those of the lowest hashes that are measured in seconds; never fewer than are shown."""
-    images = max(1, found.total)
-    heaviest = max(found.pixels / _MOST_PIXELS, sum(shard.bytes for shard in found.shards) / _MOST_BYTES)
+    images = max(1, collected.total)
+    heaviest = max(collected.pixels / _MOST_PIXELS, sum(shard.bytes for shard in collected.shards) / _MOST_BYTES)
     most = max(_RANDOM, int(images / heaviest)) if heaviest > 1 else images
 
     def measure_one(shown: Candidate) -> tuple[Candidate, Quality | None]:
-        return shown, measured(reader.read(shown.key, read_record(found.shards, shown.place)))
+        return shown, measured(reader.read(shown.key, read_record(collected.shards, shown.place)))
 
-    for shown, quality in map_threads(measure_one, found.sample.candidates()[:most]):
+    for shown, quality in map_threads(measure_one, collected.sample.candidates()[:most]):
         if quality is not None:
-            split = found.shards[shown.place.shard].split
+            split = collected.shards[shown.place.shard].split
             for name in _QUALITY:
-                found.histograms[name].add(split, [getattr(quality, name)])
+                collected.histograms[name].add(split, [getattr(quality, name)])
 
 
 def measured(view: ExampleView) -> Quality | None:

@@ -45,13 +45,13 @@ class Sheets:
     """Makes tiles until the byte budget is spent; later tiles state that their picture is left out.
 
     Args:
-        found: the result of the pass over the dataset.
+        collected: the result of the pass over the dataset.
         budget: bytes that all pictures may take.
     """
 
-    def __init__(self, found: Collected, budget: int = BUDGET) -> None:
-        self._found = found
-        self._reader = ExampleReader(found.dataset.manifest)
+    def __init__(self, collected: Collected, budget: int = BUDGET) -> None:
+        self._collected = collected
+        self._reader = ExampleReader(collected.dataset.manifest)
         self._left = budget
         self.left_out = 0
 
@@ -66,8 +66,8 @@ class Sheets:
         view = self.view(place)
         own = view.labels if labels is None else labels
         picture = picture_of(view, own)
-        split = self._found.shards[place.shard].split
-        names = [self._found.dataset.manifest.classes[label] for label in view.labels]
+        split = self._collected.shards[place.shard].split
+        names = [self._collected.dataset.manifest.classes[label] for label in view.labels]
         words = f"{view.key}, split {split}, " + (f"classes {', '.join(names[:_NAMED])}" if names else "no class")
         if picture.bytes > self._left:
             self.left_out += 1
@@ -82,13 +82,13 @@ class Sheets:
 
     def view(self, place: RecordLocation) -> ExampleView:
         """Reads the record at a location."""
-        payload = read_record(self._found.shards, place)
+        payload = read_record(self._collected.shards, place)
         view = self._reader.read("", payload)
-        keys = view.example.texts(self._found.dataset.manifest.stored("image/key"))
+        keys = view.example.texts(self._collected.dataset.manifest.stored("image/key"))
         return self._reader.read(keys[0] if keys else "(no key)", payload)
 
     def _tag(self, label: int) -> Markup:
-        return tag(join([dot(label), isolate(self._found.dataset.manifest.classes[label], 30)]))
+        return tag(join([dot(label), isolate(self._collected.dataset.manifest.classes[label], 30)]))
 
     def sheet(
         self, picks: Iterable[Candidate], note: Callable[[Candidate], str] = lambda pick: "", *, own: bool = False
@@ -109,24 +109,24 @@ def sheets_of(directory: str) -> Sheets:
     return Sheets(Collected(dataset, [shard for split in dataset.splits for shard in dataset.shards(split)]))
 
 
-def contact_sheets(found: Collected, sheets: Sheets) -> Markup:
+def contact_sheets(collected: Collected, sheets: Sheets) -> Markup:
     """Returns the sections with random images, some images of every class, the smallest and the largest masks."""
-    names = found.dataset.manifest.classes
-    masked = found.shapes is not None
+    names = collected.dataset.manifest.classes
+    masked = collected.shapes is not None
     parts = [
-        card(f"{len(found.random.candidates())} at random", sheets.sheet(found.random.candidates()), wide=True),
+        card(f"{len(collected.random.candidates())} at random", sheets.sheet(collected.random.candidates()), wide=True),
     ]
     extremes = [
         card(title, sheets.sheet(lowest.candidates(), _part, own=True), wide=True)
-        for title, lowest in (("The smallest masks", found.smallest), ("The largest masks", found.largest))
+        for title, lowest in (("The smallest masks", collected.smallest), ("The largest masks", collected.largest))
         if lowest.candidates()
     ]
     by_class = []
-    for label in sorted(found.by_class, key=lambda label: (-found.class_count(label), label))[:MOST_CLASSES]:
+    for label in sorted(collected.by_class, key=lambda label: (-collected.class_count(label), label))[:MOST_CLASSES]:
         title = join([dot(label), isolate(names[label], 60)])
-        count = f"{counted(found.class_count(label), 'image has', 'images have')} it."
-        by_class.append(card(title, sheets.sheet(found.by_class[label].candidates()), note=count, wide=True))
-    left = len(found.by_class) - len(by_class)
+        count = f"{counted(collected.class_count(label), 'image has', 'images have')} it."
+        by_class.append(card(title, sheets.sheet(collected.by_class[label].candidates()), note=count, wide=True))
+    left = len(collected.by_class) - len(by_class)
     rest = note(f"{counted(left, 'rarer class is', 'rarer classes are')} left out here.") if left > 0 else ""
     legend = color_legend(names) if masked else ""
     show = switch("show-masks", "show masks") if masked else ""
@@ -145,7 +145,7 @@ def _covered(view: ExampleView) -> Markup:
     return Markup("<div>pixels: {}</div>").format(pixels or "none")
 
 
-def duplicate_sheets(found: Collected, duplicates: Duplicates, sheets: Sheets) -> Markup:
+def duplicate_sheets(collected: Collected, duplicates: Duplicates, sheets: Sheets) -> Markup:
     """Returns the section with groups of images that are equal or look alike."""
     if duplicates.exact is None and duplicates.near is None:
         return section(

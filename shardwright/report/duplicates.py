@@ -56,19 +56,19 @@ class Duplicates(NamedTuple):
     shown: tuple[Group, ...]
 
 
-def find_duplicates(found: Collected) -> Duplicates:
+def find_duplicates(collected: Collected) -> Duplicates:
     """Finds groups by the hashes that the records contain."""
-    columns = found.columns
+    columns = collected.columns
     content, perceptual = as_hashes(columns.content), as_hashes(columns.perceptual)
     exact = (
-        list(_groups("exact", found, equal_clusters(content.view(np.uint8).reshape(-1, 8), content != 0)))
+        list(_groups("exact", collected, equal_clusters(content.view(np.uint8).reshape(-1, 8), content != 0)))
         if content.any()
         else None
     )
     near = None
-    if len(perceptual) and len(perceptual) == found.total:
+    if len(perceptual) and len(perceptual) == collected.total:
         firsts = near_clusters(perceptual, NEAR_BITS, as_hashes(columns.average), NEAR_BITS)
-        near = list(_groups("near", found, firsts))
+        near = list(_groups("near", collected, firsts))
     every = [*(exact or ()), *(near or ())]
     every.sort(key=lambda group: (not group.conflicts, not group.leaks, group.kind != "near", -group.size))
     return Duplicates(
@@ -81,9 +81,9 @@ def find_duplicates(found: Collected) -> Duplicates:
     )
 
 
-def _groups(kind: str, found: Collected, firsts: np.ndarray[tuple[int], np.dtype[np.int64]]) -> Iterator[Group]:
-    columns = found.columns
-    splits = [shard.split for shard in found.shards]
+def _groups(kind: str, collected: Collected, firsts: np.ndarray[tuple[int], np.dtype[np.int64]]) -> Iterator[Group]:
+    columns = collected.columns
+    splits = [shard.split for shard in collected.shards]
     for members in groups_of(firsts, np.ones(len(firsts), np.bool_)):
         rows = members.tolist()
         if kind == "near" and len({columns.content[row] for row in rows}) == 1:

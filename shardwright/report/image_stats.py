@@ -48,80 +48,88 @@ _MEASURES: tuple[tuple[str, str, Show], ...] = (
 )
 
 
-def images(found: Collected) -> Markup:
+def images(collected: Collected) -> Markup:
     """Returns the section with sizes, formats and measures of quality."""
-    splits = [split for split in sorted(found.images) if found.images[split] >= ENOUGH]
+    splits = [split for split in sorted(collected.images) if collected.images[split] >= ENOUGH]
     cards = [
         card(
-            title, histogram(f"c-{name}", title, data, show), note="" if data.total == found.total else of_images(found)
+            title,
+            histogram(f"c-{name}", title, data, show),
+            note="" if data.total == collected.total else of_images(collected),
         )
         for name, title, show in _MEASURES
-        for data in [found.histograms[name]]
+        for data in [collected.histograms[name]]
     ]
-    lines = split_legend(splits) if len(found.images) > 1 and splits else ""
-    return section("images", "Images", lines, grid(*cards, _sizes(found), _kinds(found)))
+    lines = split_legend(splits) if len(collected.images) > 1 and splits else ""
+    return section("images", "Images", lines, grid(*cards, _sizes(collected), _kinds(collected)))
 
 
-def of_images(found: Collected) -> str:
+def of_images(collected: Collected) -> str:
     """Returns of which images the measures of pixels are."""
-    return f"Of {number(found.measured)} of {number_of(found.total, 'image')}, chosen by a hash of their keys."
+    return f"Of {number(collected.measured)} of {number_of(collected.total, 'image')}, chosen by a hash of their keys."
 
 
-def _sizes(found: Collected) -> Markup:
+def _sizes(collected: Collected) -> Markup:
     order = sorted(
-        ((size, n) for size, n in found.sizes.items() if size is not None), key=lambda item: (-item[1], item[0])
+        ((size, n) for size, n in collected.sizes.items() if size is not None), key=lambda item: (-item[1], item[0])
     )
-    rows = [(f"{h} × {w}", number(n), percent(n / max(1, found.total)), bar(n / order[0][1])) for (h, w), n in order]
+    rows = [
+        (f"{h} × {w}", number(n), percent(n / max(1, collected.total)), bar(n / order[0][1])) for (h, w), n in order
+    ]
     others = len(rows) - _SIZES_SHOWN
-    rest = sum(n for _, n in order[_SIZES_SHOWN:]) + found.sizes.get(None, 0)
+    rest = sum(n for _, n in order[_SIZES_SHOWN:]) + collected.sizes.get(None, 0)
     left = f"{number_of(others, 'further size')} of {number_of(rest, 'image')}." if others > 0 else ""
     head = ("Height × width", "Images", "Share", BAR)
     return card("Sizes", table(head, rows[:_SIZES_SHOWN], caption="The most frequent sizes", numbers=(1, 2)), note=left)
 
 
-def _kinds(found: Collected) -> Markup:
+def _kinds(collected: Collected) -> Markup:
     rows = [
-        *((join(["format ", isolate(name or "unknown")]), n) for name, n in sorted(found.formats.items())),
-        *((number_of(n_channels, "channel"), n) for n_channels, n in sorted(found.channels.items()) if n_channels),
-        *((f"Exif orientation {o}", n) for o, n in sorted(found.orientations.items()) if o != 1),
+        *((join(["format ", isolate(name or "unknown")]), n) for name, n in sorted(collected.formats.items())),
+        *((number_of(n_channels, "channel"), n) for n_channels, n in sorted(collected.channels.items()) if n_channels),
+        *((f"Exif orientation {o}", n) for o, n in sorted(collected.orientations.items()) if o != 1),
     ]
-    body = [(name, number(n), percent(n / max(1, found.total)), bar(n / max(1, found.total))) for name, n in rows]
+    body = [
+        (name, number(n), percent(n / max(1, collected.total)), bar(n / max(1, collected.total))) for name, n in rows
+    ]
     return card("Formats", table(("Kind", "Images", "Share", BAR), body, caption="Kinds of files", numbers=(1, 2)))
 
 
-def masks(found: Collected) -> Markup:
+def masks(collected: Collected) -> Markup:
     """Returns the section with area, regions, overlap and position of the masks; empty if there are none."""
-    if "coverage/0" not in found.histograms:
+    if "coverage/0" not in collected.histograms:
         return Markup("")
-    names = found.dataset.manifest.classes[:MOST_CLASSES]
+    names = collected.dataset.manifest.classes[:MOST_CLASSES]
     cards = [
         card(
             join([dot(label), isolate(name, 60)]),
-            histogram(f"c-cover-{label}", f"Part of the image: {name}", found.histograms[f"coverage/{label}"], percent),
+            histogram(
+                f"c-cover-{label}", f"Part of the image: {name}", collected.histograms[f"coverage/{label}"], percent
+            ),
             note="Part of the image that the mask covers, for images that have one.",
         )
         for label, name in enumerate(names)
     ]
-    shapes = found.shapes
-    lead, tables = "", _areas(found, names)
+    shapes = collected.shapes
+    lead, tables = "", _areas(collected, names)
     if shapes is not None and shapes.images:
         lead = (
             f"Regions, overlap and positions are those of {number_of(shapes.images, 'image')}, "
-            f"{'all of them' if shapes.images == found.total else 'chosen by a hash of their keys'}."
+            f"{'all of them' if shapes.images == collected.total else 'chosen by a hash of their keys'}."
         )
         tables += _shapes(shapes, names)
-    left = len(found.dataset.manifest.classes) - len(names)
+    left = len(collected.dataset.manifest.classes) - len(names)
     rest = note(f"Left out here: {number_of(left, 'further class', 'further classes')}.") if left else ""
     return section("masks", "Masks", tables, grid(*cards), rest, lead=lead)
 
 
-def _areas(found: Collected, names: tuple[str, ...]) -> Markup:
+def _areas(collected: Collected, names: tuple[str, ...]) -> Markup:
     """Returns the areas of the masks of each class, from which class weights of a pixel loss follow."""
     rows = []
     for label, name in enumerate(names):
-        part = found.histograms[f"coverage/{label}"]
-        mean = found.areas[label] / part.total if part.total else float("nan")
-        every = percent(found.areas[label] / max(1, found.pixels))
+        part = collected.histograms[f"coverage/{label}"]
+        mean = collected.areas[label] / part.total if part.total else float("nan")
+        every = percent(collected.areas[label] / max(1, collected.pixels))
         rows.append(
             (
                 join([dot(label), isolate(name, 60)]),

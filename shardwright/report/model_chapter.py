@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import io
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -28,6 +26,7 @@ from shardwright.display.html import (
     table,
     with_share,
 )
+from shardwright.display.thumbnails import data_url
 from shardwright.evaluation.figures import TITLES, Figures, Measured, title_of
 from shardwright.evaluation.metrics import TUNED
 from shardwright.report.image_stats import color_legend
@@ -195,6 +194,4 @@ def _picture(folder: Path, name: str) -> str:
     with Image.open(file) as opened:
         small = opened.convert("RGB")
     small.thumbnail((_LONGEST, _LONGEST))
-    data = io.BytesIO()
-    small.save(data, "jpeg", quality=_QUALITY, optimize=True)
-    return f"data:image/jpeg;base64,{base64.b64encode(data.getvalue()).decode('ascii')}"
+    return data_url("jpeg", small, quality=_QUALITY)

@@ -49,9 +49,9 @@ def evenness(counts: Sequence[int]) -> float:
     return abs(sum(share * math.log(share) for share in shares)) / math.log(len(counts))
 
 
-def split_order(found: Collected) -> list[str]:
+def split_order(collected: Collected) -> list[str]:
     """Returns the names of the splits, the largest first."""
-    return sorted(found.images, key=lambda split: (-found.images[split], split))
+    return sorted(collected.images, key=lambda split: (-collected.images[split], split))
 
 
 def _split_name(split: str, longest: int = 160) -> Markup:
@@ -59,24 +59,24 @@ def _split_name(split: str, longest: int = 160) -> Markup:
     return Markup('<span class="{}">{}</span>').format(split_class(split), isolate(split, longest))
 
 
-def split_table(found: Collected) -> Markup:
+def split_table(collected: Collected) -> Markup:
     """Returns the table of the splits, each in the color of its lines in the charts."""
-    labels = range(len(found.dataset.manifest.classes))
+    labels = range(len(collected.dataset.manifest.classes))
     rows = []
-    for split in split_order(found):
-        images = found.images[split]
-        counts = [found.class_count(label, split) for label in labels]
-        shards = [shard for shard in found.shards if shard.split == split]
+    for split in split_order(collected):
+        images = collected.images[split]
+        counts = [collected.class_count(label, split) for label in labels]
+        shards = [shard for shard in collected.shards if shard.split == split]
         cells = [
             _split_name(split, 40),
             number(images),
-            percent(images / max(1, found.total)),
+            percent(images / max(1, collected.total)),
             size_text(sum(shard.bytes for shard in shards)),
             number(len(shards)),
         ]
         if labels:
             rate = f"{sum(counts) / max(1, images):.2f}"
-            cells += [rate, number(found.unlabeled[split]), number(round(evenness(counts), 3))]
+            cells += [rate, number(collected.unlabeled[split]), number(round(evenness(counts), 3))]
         rows.append(cells)
     head = [
         "Split",
@@ -97,53 +97,53 @@ _IMBALANCE = 20
 _KINDS = {SINGLE: "one class an image", MULTI: "any number of classes an image", NONE: "no labels"}
 
 
-def statistics(found: Collected, duplicates: Duplicates) -> Markup:
+def statistics(collected: Collected, duplicates: Duplicates) -> Markup:
     """Returns the key figures."""
-    totals = found.dataset.manifest.totals
-    size = sum(shard.bytes for shard in found.shards)
+    totals = collected.dataset.manifest.totals
+    size = sum(shard.bytes for shard in collected.shards)
     rejected = totals.get("rejected", 0) - totals.get(f"rejected/{UNLISTED}", 0)
     alike = (duplicates.exact or 0) + (duplicates.near or 0)
     rows = [
-        ("Images", number(found.total), f"of {number_of(totals.get('inputs', found.total), 'input')}"),
+        ("Images", number(collected.total), f"of {number_of(totals.get('inputs', collected.total), 'input')}"),
         ("Rejected", number(rejected), percent(rejected / max(1, totals.get("inputs", 1)))),
         (
             "Classes",
-            number(len(found.dataset.manifest.classes)),
-            _KINDS.get(found.dataset.manifest.labels, "with masks"),
+            number(len(collected.dataset.manifest.classes)),
+            _KINDS.get(collected.dataset.manifest.labels, "with masks"),
         ),
-        ("Splits", number(len(found.images)), " / ".join(plain(s, 20) for s in sorted(found.images))),
+        ("Splits", number(len(collected.images)), " / ".join(plain(s, 20) for s in sorted(collected.images))),
         ("Same or alike", number(alike), groups(alike).split()[-1] if duplicates.exact is not None else "not known"),
-        ("Size", size_text(size), f"in {number_of(len(found.shards), 'shard')}"),
+        ("Size", size_text(size), f"in {number_of(len(collected.shards), 'shard')}"),
     ]
     return stats(rows)
 
 
-def findings(found: Collected, duplicates: Duplicates, further: Sequence[tuple[str, str]]) -> Markup:
+def findings(collected: Collected, duplicates: Duplicates, further: Sequence[tuple[str, str]]) -> Markup:
     """Returns the list of findings, the most serious first; `further` are those of other chapters."""
-    rows = [*further, *_findings(found, duplicates)]
+    rows = [*further, *_findings(collected, duplicates)]
     if not any(kind != "good" for kind, _ in rows):
-        rows.insert(0, ("good", f"Nothing stands out: {', '.join(_fine(found, duplicates))}."))
+        rows.insert(0, ("good", f"Nothing stands out: {', '.join(_fine(collected, duplicates))}."))
     return finding_list(rows)
 
 
-def _fine(found: Collected, duplicates: Duplicates) -> Iterator[str]:
-    """Yields the problems that were looked for and not found."""
+def _fine(collected: Collected, duplicates: Duplicates) -> Iterator[str]:
+    """Yields the problems that were looked for and not collected."""
     yield "no rejects"
     if duplicates.near is not None:
         yield "no leak between splits"
     elif duplicates.exact is not None:
         yield "no equal files in two splits"
-    if found.dataset.manifest.labels != NONE:
+    if collected.dataset.manifest.labels != NONE:
         yield "every class in every split"
 
 
-def _findings(found: Collected, duplicates: Duplicates) -> Iterator[tuple[str, str]]:
-    manifest = found.dataset.manifest
+def _findings(collected: Collected, duplicates: Duplicates) -> Iterator[tuple[str, str]]:
+    manifest = collected.dataset.manifest
     if duplicates.leaks:
         yield (
             "bad",
             Markup("{} of images that are the same or look alike {} in more than one split: {}.").format(
-                groups(duplicates.leaks), _verb(duplicates.leaks), link("duplicates", "leakage")
+                groups(duplicates.leaks), ("is" if duplicates.leaks == 1 else "are"), link("duplicates", "leakage")
             ),
         )
     if duplicates.conflicts:
@@ -164,18 +164,18 @@ def _findings(found: Collected, duplicates: Duplicates) -> Iterator[tuple[str, s
                 counted(rejected, "input was", "inputs were"), reasons, "with" if rejected == 1 else "each with"
             ),
         )
-    for split in sorted(found.images):
-        missing = [name for label, name in enumerate(manifest.classes) if not found.class_count(label, split)]
+    for split in sorted(collected.images):
+        missing = [name for label, name in enumerate(manifest.classes) if not collected.class_count(label, split)]
         if missing and manifest.labels != NONE:
             names = join([*(isolate(name, 40) for name in missing[:8]), *(["…"] if len(missing) > 8 else [])], ", ")
             yield "warn", Markup("Split {} has no image of {}.").format(isolate(split), names)
-    counts = [found.class_count(label) for label in range(len(manifest.classes))]
+    counts = [collected.class_count(label) for label in range(len(manifest.classes))]
     least, most = min(counts, default=0), max(counts, default=0)
     if least and most >= _IMBALANCE * least:
         rare = isolate(manifest.classes[counts.index(least)], 40)
         text = Markup("The rarest class, {}, has one image for {} of the most frequent.")
         yield "warn", text.format(rare, most // least)
-    turned = sum(count for orientation, count in found.orientations.items() if orientation != 1)
+    turned = sum(count for orientation, count in collected.orientations.items() if orientation != 1)
     if turned:
         yield (
             "warn",
@@ -191,20 +191,16 @@ def groups(count: int) -> str:
     return counted(count, "group")
 
 
-def _verb(count: int) -> str:
-    return "is" if count == 1 else "are"
-
-
-def funnel(found: Collected) -> Markup:
+def funnel(collected: Collected) -> Markup:
     """Returns the table from inputs to examples, by the totals of the ledger."""
-    totals = found.dataset.manifest.totals
-    inputs = max(1, totals.get("inputs", found.total))
-    rows: list[tuple[str, int, str]] = [("Inputs", totals.get("inputs", found.total), "")]
+    totals = collected.dataset.manifest.totals
+    inputs = max(1, totals.get("inputs", collected.total))
+    rows: list[tuple[str, int, str]] = [("Inputs", totals.get("inputs", collected.total), "")]
     for status, style in (("rejected", "bad"), ("duplicate", "warn")):
         codes = {name.split("/", 1)[1]: n for name, n in totals.items() if name.startswith(f"{status}/") and n}
         rows += [(f"{status}: {code}", n, style) for code, n in sorted(codes.items(), key=lambda c: (-c[1], c[0]))]
-    rows.append(("Written", totals.get("written", found.total), "good"))
-    rows += [(join(["in split ", isolate(split)]), found.images[split], "good") for split in split_order(found)]
+    rows.append(("Written", totals.get("written", collected.total), "good"))
+    rows += [(join(["in split ", isolate(split)]), collected.images[split], "good") for split in split_order(collected)]
     body = [(name, number(n), percent(n / inputs), bar(n / inputs, kind=style)) for name, n, style in rows]
     return card(
         "From inputs to examples",
@@ -212,24 +208,24 @@ def funnel(found: Collected) -> Markup:
     )
 
 
-def classes(found: Collected) -> Markup:
+def classes(collected: Collected) -> Markup:
     """Returns the table of the images of every class by split."""
-    manifest = found.dataset.manifest
+    manifest = collected.dataset.manifest
     if not manifest.classes:
         return card("Classes", paragraph("The images have no classes."))
-    splits = split_order(found)
-    counts = {label: found.class_count(label) for label in range(len(manifest.classes))}
+    splits = split_order(collected)
+    counts = {label: collected.class_count(label) for label in range(len(manifest.classes))}
     order = sorted(counts, key=lambda label: (-counts[label], label))
     most = max(1, *counts.values())
     rows = []
     for label in order[:_CLASSES_SHOWN]:
         name = join([dot(label), isolate(manifest.classes[label], 60)])
-        of_splits = [(found.class_count(label, split), max(1, found.images[split])) for split in splits]
+        of_splits = [(collected.class_count(label, split), max(1, collected.images[split])) for split in splits]
         cells = [with_share(number(count), percent(count / images)) for count, images in of_splits]
         rows.append((name, number(counts[label]), bar(counts[label] / most), *cells))
-    if found.unlabeled:
-        total = sum(found.unlabeled.values())
-        unlabeled = [number(found.unlabeled[split]) for split in splits]
+    if collected.unlabeled:
+        total = sum(collected.unlabeled.values())
+        unlabeled = [number(collected.unlabeled[split]) for split in splits]
         rows.append((Markup("<i>no class</i>"), number(total), bar(total / most, kind="warn"), *unlabeled))
     left = len(order) - _CLASSES_SHOWN
     return card(
@@ -245,11 +241,11 @@ def classes(found: Collected) -> Markup:
     )
 
 
-def sources(found: Collected) -> Markup:
+def sources(collected: Collected) -> Markup:
     """Returns the table of images by the first folder of their keys; empty if there is only one."""
-    if len(found.folders) < 2:
+    if len(collected.folders) < 2:
         return Markup("")
-    order = sorted(found.folders.items(), key=lambda item: (-item[1], item[0]))
+    order = sorted(collected.folders.items(), key=lambda item: (-item[1], item[0]))
     most = order[0][1]
     rows = [(isolate(name, 60) if name else Markup("<i>no folder</i>"), number(n), bar(n / most)) for name, n in order]
     head = ("Folder", "Images", BAR)
@@ -258,10 +254,10 @@ def sources(found: Collected) -> Markup:
     return card("Sources", first, more(f"{number(len(rows) - 12)} more", rest) if rest else "")
 
 
-def overview(found: Collected, duplicates: Duplicates, further: Sequence[tuple[str, str]]) -> Markup:
+def overview(collected: Collected, duplicates: Duplicates, further: Sequence[tuple[str, str]]) -> Markup:
     """Returns the first sections of the page."""
     return (
-        section("look", "Findings", findings(found, duplicates, further))
-        + section("funnel", "Inputs", grid(funnel(found), sources(found), kind="fit"))
-        + section("classes", "Splits and classes", split_table(found), classes(found))
+        section("look", "Findings", findings(collected, duplicates, further))
+        + section("funnel", "Inputs", grid(funnel(collected), sources(collected), kind="fit"))
+        + section("classes", "Splits and classes", split_table(collected), classes(collected))
     )

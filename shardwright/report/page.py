@@ -48,11 +48,11 @@ class PageInput(NamedTuple):
     """All that the page shows of a dataset.
 
     Attributes:
-        found: the result of the pass over the dataset.
+        collected: the result of the pass over the dataset.
         duplicates: groups of images that are equal or look alike.
     """
 
-    found: Collected
+    collected: Collected
     duplicates: Duplicates
 
 
@@ -67,15 +67,15 @@ def collect_page(dataset: ImageDataset, options: Options = DEFAULTS, progress: P
     Raises:
         DatasetError: the dataset is damaged.
     """
-    found = collect(dataset, options, progress)
-    return PageInput(found, find_duplicates(found))
+    collected = collect(dataset, options, progress)
+    return PageInput(collected, find_duplicates(collected))
 
 
-def render(collected: PageInput, chapters: Sequence[Chapter] = ()) -> str:
+def render(page: PageInput, chapters: Sequence[Chapter] = ()) -> str:
     """Renders the report of a dataset.
 
     Args:
-        collected: the result of `collect_page`.
+        page: the result of `collect_page`.
         chapters: further sections, in their order.
 
     Returns:
@@ -84,21 +84,21 @@ def render(collected: PageInput, chapters: Sequence[Chapter] = ()) -> str:
     Raises:
         DatasetError: the dataset has changed since it was read.
     """
-    found, duplicates = collected
-    dataset = found.dataset
+    collected, duplicates = page
+    dataset = collected.dataset
     ending = rejected(dataset), shards(dataset), reproducibility(dataset)
     size = sum(len(part.encode("utf-8")) for part in (*ending, *(chapter.body for chapter in chapters)))
-    sheets = Sheets(found, min(BUDGET, MOST_BYTES - _RESERVE - size))
+    sheets = Sheets(collected, min(BUDGET, MOST_BYTES - _RESERVE - size))
     further = [finding for chapter in chapters for finding in chapter.findings]
     parts = [
         ("look", "Findings", Markup("")),
         ("funnel", "Inputs", Markup("")),
-        ("classes", "Classes", overview(found, duplicates, further)),
+        ("classes", "Classes", overview(collected, duplicates, further)),
         *((chapter.ident, chapter.title, chapter.body) for chapter in chapters),
-        ("images", "Images", images(found)),
-        ("masks", "Masks", masks(found)),
-        ("samples", "Samples", contact_sheets(found, sheets)),
-        ("duplicates", "Same and alike", duplicate_sheets(found, duplicates, sheets)),
+        ("images", "Images", images(collected)),
+        ("masks", "Masks", masks(collected)),
+        ("samples", "Samples", contact_sheets(collected, sheets)),
+        ("duplicates", "Same and alike", duplicate_sheets(collected, duplicates, sheets)),
         ("rejected", "Not written", ending[0]),
         ("shards", "Shards", ending[1]),
         ("made", "How it was made", ending[2]),
@@ -107,7 +107,7 @@ def render(collected: PageInput, chapters: Sequence[Chapter] = ()) -> str:
     links = [(ident, title) for ident, title, _ in parts if f'id="{ident}"' in body]
     manifest = dataset.manifest
     short = manifest.fingerprint[:12]
-    name = f"{number_of(found.total, 'image')} for {manifest.task}"
+    name = f"{number_of(collected.total, 'image')} for {manifest.task}"
     shown = [isolate(name, 40) for name in manifest.classes[:8]]
     classes = join([*shown, *(["…"] if len(manifest.classes) > 8 else [])], ", ")
     left = f" Left out to keep it small: {number_of(sheets.left_out, 'picture')}." if sheets.left_out else ""
@@ -116,7 +116,7 @@ def render(collected: PageInput, chapters: Sequence[Chapter] = ()) -> str:
         name,
         "Dataset report",
         join([classes or "no classes", join(["fingerprint", code(short)], " ")], " · "),
-        statistics(found, duplicates),
+        statistics(collected, duplicates),
         body,
         title=title,
         links=links,
@@ -155,8 +155,8 @@ def write_report(
     target = page_file(out, "--out", dataset.root)
     total = sum(shard.records for shard in dataset.manifest.shards)
     with progress(total, "reading records", quiet=quiet) as shown:
-        collected = collect_page(dataset, options, shown)
-    write_page(target, render(collected, chapters))
+        page = collect_page(dataset, options, shown)
+    write_page(target, render(page, chapters))
     return target
 
 

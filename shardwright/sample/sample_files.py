@@ -93,8 +93,8 @@ def _appears_whole(out: Path) -> Iterator[Path]:
 
 
 def _check_arguments(images: int, height: int, width: int, seed: int, workers: int | None) -> None:
-    given = {"images": images, "height": height, "width": width, "seed": seed, "workers": workers or 1}
-    for name, value in given.items():
+    counts = {"images": images, "height": height, "width": width, "seed": seed, "workers": workers or 1}
+    for name, value in counts.items():
         if not isinstance(value, Integral):
             raise UsageError(f"{name}: {value!r} is not a whole number. Write a number such as {name}=100.")
     if images < 1:
@@ -155,21 +155,21 @@ def write_sample(
         draw = partial(_draw_one, folder=str(folder), height=height, width=width, seed=seed)
         drawn, results = [], map_processes(draw, range(images), min(workers, images), _LOST)
         with progress(images, "drawing images", quiet=quiet) as shown:
-            for one in results:
-                drawn.append(one)
+            for image in results:
+                drawn.append(image)
                 shown.advance()
-        drawn.sort(key=lambda one: one.name)
+        drawn.sort(key=lambda image: image.name)
         with open(staging / LABEL_FILE, "w", encoding="utf-8", newline="") as file:
             table = csv.writer(file, lineterminator="\n")
             table.writerow(HEADER)
-            for one in drawn:
-                table.writerows((f"{one.name}_{kind}", mask) for kind, mask in zip(KINDS, one.masks, strict=True))
+            for image in drawn:
+                table.writerows((f"{image.name}_{kind}", mask) for kind, mask in zip(KINDS, image.masks, strict=True))
     return SampleReport(
         images=str(target / IMAGE_FOLDER),
         labels=str(target / LABEL_FILE),
         count=images,
         height=height,
         width=width,
-        present={kind: sum(1 for one in drawn if one.masks[k]) for k, kind in enumerate(KINDS)},
-        image_bytes=sum(one.size for one in drawn),
+        present={kind: sum(1 for image in drawn if image.masks[k]) for k, kind in enumerate(KINDS)},
+        image_bytes=sum(image.size for image in drawn),
     )

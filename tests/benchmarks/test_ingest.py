@@ -9,13 +9,9 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from benchmarks import ingest as measured
-from benchmarks import masks
+from benchmarks import ingest, masks
 from benchmarks.figures import AT_LEAST, AT_MOST, Figure
 from benchmarks.photographs import photographs
-
-COMMAND = (sys.executable, "-m", "shardwright.pipelines.cli")
-SIZE = (96, 128)
 
 
 def test_a_verdict_states_whether_the_target_is_reached():
@@ -52,20 +48,6 @@ def test_photographs_differ_in_bytes_and_twenty_share_their_pixels(tmp_path):
 
 
 @pytest.mark.slow
-def test_every_figure_of_the_ingest_is_measured(tmp_path, monkeypatch):
-    monkeypatch.setattr(measured, "_SMALL", 6)
-    seen = []
-
-    def notebook(paths, texts, target):
-        seen.append((len(paths), sorted(texts) == [Path(path).name for path in paths], Path(target).parent.is_dir()))
-
-    figures = measured.ingest_figures(tmp_path, 24, COMMAND, notebook, SIZE)
-    assert set(seen) == {(24, True, True)}
-    assert all(figure.value is not None and figure.value > 0 for figure in figures)
-    assert len({figure.name for figure in figures}) == len(figures) == 7
-
-
-@pytest.mark.slow
 def test_every_figure_of_masks_is_measured(monkeypatch):
     for name, value in (("HEIGHT", 140), ("WIDTH", 210), ("ROWS", 40), ("_DRAWN_IMAGES", 4), ("_COMPARED", 5)):
         monkeypatch.setattr(masks, name, value)
@@ -74,12 +56,12 @@ def test_every_figure_of_masks_is_measured(monkeypatch):
     assert figures[2].value is not None or figures[2].note == "pycocotools is not installed"
 
 
-TURNS = """
+FIGURES = """
 import json, sys
 from pathlib import Path
-from benchmarks import turns
+from benchmarks import ingest
 
-take, own = turns._turn, sys.executable
+take, own = ingest._turn, sys.executable
 
 def turn(way, *given):
     # A fork takes the notebook's way, since it has TensorFlow. It is nobody's child: its processor time is unknown.
@@ -87,22 +69,22 @@ def turn(way, *given):
     taken = take(way, *given)
     return taken._replace(processor=taken.wall) if way == "notebook" else taken
 
-turns._ROUNDS, turns._turn = 1, turn
-figures = turns.turn_figures(Path(sys.argv[1]), 6, (96, 128))
+ingest._ROUNDS, ingest._SMALL, ingest._turn = 1, 6, turn
+command = (sys.argv[2], "-m", "shardwright.pipelines.cli")
+figures = ingest.ingest_figures(Path(sys.argv[1]), 6, command, (96, 128))
 print(json.dumps([[figure.name, figure.value, figure.note] for figure in figures]))
 """
 
 
 @pytest.mark.slow
-def test_every_way_takes_its_turn(tmp_path):
+def test_every_figure_of_the_ingest_is_measured(tmp_path):
     """In a process of its own, since it becomes the parent of all that its children leave behind."""
     # Starts the server of forks: below, it would be a child that a turn has left behind.
     subprocess.run([sys.executable, "-c", "import shardwright.components"], check=True)
-    call = [sys.executable, "-c", TURNS, str(tmp_path), sys.executable]
-    done = subprocess.run(call, capture_output=True, text=True, check=True, timeout=120)
+    call = [sys.executable, "-c", FIGURES, str(tmp_path), sys.executable]
+    done = subprocess.run(call, capture_output=True, text=True, check=True, timeout=180)
     figures = json.loads(done.stdout.splitlines()[-1])
-    assert len(figures) == 4
+    assert len({name for name, _, _ in figures}) == len(figures) == 13
     assert all(value > 0 for _, value, _ in figures)
     assert "6 photographs of" in figures[0][2]
-    assert all(way in figures[1][2] for way in ("copy", "masks", "notebook", "decode", "full"))
-    assert not (tmp_path / "turn").exists()
+    assert all(f" {way} " in figures[1][2] for way in ingest.WAYS)

@@ -141,4 +141,4 @@ def test_many_records_are_a_whole_dataset_that_a_second_call_finds(tmp_path):
     assert labels == {key: int(key) % 2 for key in keys}
     before = json.loads((tmp_path / "records-50" / "manifest.json").read_text())["digest"]
     assert ImageDataset.open(many_records(tmp_path, 50)).manifest.digest == before
-    assert not (tmp_path / "staging").exists()
+    assert [path.name for path in tmp_path.iterdir()] == ["records-50"]

@@ -14,7 +14,7 @@ import pytest
 import yaml
 
 from shardwright.pipelines import cli
-from shardwright.pipelines.commands.parsers import Commands, Parser
+from shardwright.pipelines.commands.parsers import Parser
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -52,10 +52,8 @@ def parsers() -> dict[str, Parser]:
 
     def add(parser: Parser, name: str) -> None:
         found[name] = parser
-        below = parser.below
-        if isinstance(below, Commands):
-            for word, one in below.parsers.items():
-                add(one, f"{name} {word}".strip())
+        for word, one in parser.below.items():
+            add(one, f"{name} {word}".strip())
 
     add(cli.build_parser(), "")
     return found
@@ -63,10 +61,9 @@ def parsers() -> dict[str, Parser]:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_the_calls_of_a_page_parse(page: Path) -> None:
-    parser = cli.build_parser()
     for call in calls(page):
         try:
-            cli.parse(parser, shlex.split(call, comments=True)[1:], argparse.Namespace())
+            cli.parse(shlex.split(call, comments=True)[1:], argparse.Namespace())
         except SystemExit as end:
             pytest.fail(f"{page.name}: {call} ({end.code})")
 

@@ -112,7 +112,10 @@ def test_a_run_is_sent_and_its_link_printed(asked, capsys, monkeypatch):
         "reserved_ip_ranges": None,
         "experiment": None,
     }
-    assert capsys.readouterr().out == f"{CONSOLE}/pipelines/runs/clouds-7?project=12\n"
+    assert capsys.readouterr().out.splitlines() == [
+        f"{CONSOLE}/pipelines/runs/clouds-7?project=12",
+        "Next: shardwright status c.yaml clouds-7",
+    ]
 
 
 CONSOLE = "https://console.cloud.google.com/vertex-ai/locations/europe-west4"
@@ -185,7 +188,10 @@ def test_a_schedule_is_sent_and_its_link_printed(asked, region, capsys):
     assert main(["schedule", "c.yaml", "--cron", "0 4 * * 1"]) == 0
     (made,) = region.there
     assert (made.cron, made.options["max_run_count"], made.max_concurrent_run_count) == ("0 4 * * 1", 12, 1)
-    assert capsys.readouterr().out == f"{CONSOLE}/pipelines/schedules/1?project=12\n"
+    assert capsys.readouterr().out.splitlines() == [
+        f"{CONSOLE}/pipelines/schedules/1?project=12",
+        "Next: shardwright schedule c.yaml --list",
+    ]
 
 
 def test_a_schedule_reserves_the_addresses_of_its_runs(asked, region, tmp_path, monkeypatch):

@@ -48,11 +48,11 @@ def page(program: Parser) -> str:
 
 def _order(parsers: dict[str, Parser]) -> list[str]:
     """Returns the commands that can be called, in the order of the help."""
-    return [name for group in GROUPS.values() for name in group if parsers[name].below is None]
+    return [name for group in GROUPS.values() for name in group if not parsers[name].below]
 
 
 def _commands(parser: Parser, words: str = "") -> Iterator[tuple[str, Parser]]:
-    for name, found in parser.below.parsers.items() if parser.below is not None else ():
+    for name, found in parser.below.items():
         yield f"{words} {name}".strip(), found
         yield from _commands(found, f"{words} {name}".strip())
 

@@ -7,7 +7,7 @@ from keras.src.applications import efficientnet_v2
 from shardwright.components.image_trainer.keras_compat import all_layers, followed_variables
 from shardwright.components.image_trainer.models.published_weights import WEIGHTS, PublishedWeights
 from shardwright.config.trainer import ENCODERS
-from shardwright.pipelines.commands import weights
+from shardwright.pipelines.commands.catalog_of_models import PUBLISHED_ENCODERS
 
 
 def test_the_version_is_one_that_was_checked():
@@ -37,4 +37,4 @@ def test_the_checksums_of_published_weights_are_those_of_keras():
     hashes = efficientnet_v2.WEIGHTS_HASHES
     expected = {name: PublishedWeights(f"{name}_notop.h5", hashes[name[-2:]][1]) for name in ENCODERS[1:]}
     assert expected == WEIGHTS
-    assert tuple(WEIGHTS) == weights.ENCODERS
+    assert tuple(WEIGHTS) == PUBLISHED_ENCODERS

@@ -14,7 +14,7 @@ from shardwright.images import tf_ops
 from shardwright.loader.encodings import STORED, EncodingRow, choose_encoding, compare_encodings, pays
 from shardwright.loader.profile import LoaderReport
 from shardwright.pipelines.cli import main
-from shardwright.pipelines.commands.bench import print_encodings
+from shardwright.pipelines.commands.bench import encoding_lines
 
 positive = st.floats(1, 1e7, allow_nan=False)
 
@@ -73,7 +73,7 @@ def test_a_rate_of_reading_is_above_0(rate, capsys):
     assert "--read-rate" in capsys.readouterr().err
 
 
-def test_the_table_states_from_which_rate_each_way_pays(capsys):
+def test_the_table_states_from_which_rate_each_way_pays():
     rows = (
         EncodingRow(STORED, 50e3, 2000, True, math.inf, math.inf),
         EncodingRow("raw", 500e3, 20_000, True, 1e9),
@@ -81,8 +81,7 @@ def test_the_table_states_from_which_rate_each_way_pays(capsys):
         EncodingRow("jpeg, quality 60, chroma 420", 20e3, 1500, False, 0.0, 75e6),
         EncodingRow("webp, lossless", 200e3, None, True, math.inf, math.inf),
     )
-    print_encodings(LoaderReport((), (), (), rows))
-    lines = [line.split("  ")[-1].strip() for line in capsys.readouterr().out.splitlines()]
+    lines = [line.split("  ")[-1].strip() for line in encoding_lines(LoaderReport((), (), (), rows))]
     assert lines[2:] == [
         *("from 1,000 MB/s", "never", "below 75 MB/s (changes pixels)"),
         "not measured: the loader has no decoder for it",

@@ -39,7 +39,7 @@ def seen(small_dataset, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def records(seen):
-    dataset = seen.found.dataset
+    dataset = seen.collected.dataset
     return [
         (split, key, decode_example(payload)) for split in dataset.splits for key, payload in dataset.records(split)
     ]
@@ -50,7 +50,7 @@ def area(example, name):
 
 
 def test_splits_and_classes(seen, records):
-    found = seen.found
+    found = seen.collected
     for split in ("train", "eval"):
         members = [example for where, _, example in records if where == split]
         assert found.images[split] == len(members)
@@ -60,7 +60,7 @@ def test_splits_and_classes(seen, records):
 
 
 def test_measures_and_areas(seen, records):
-    histograms = seen.found.histograms
+    histograms = seen.collected.histograms
     for split in ("train", "eval"):
         members = [example for where, _, example in records if where == split]
         values = [float(one["image/quality/brightness"][0]) for one in members]
@@ -80,10 +80,10 @@ def test_measures_and_areas(seen, records):
 def test_the_smallest_and_the_largest_masks(seen, records):
     order = sorted((area(one, name), key, label) for _, key, one in records for label, name in enumerate(NAMES))
     order = [row for row in order if row[0]]
-    assert [(p.key, p.label) for p in seen.found.smallest.candidates()] == [
+    assert [(p.key, p.label) for p in seen.collected.smallest.candidates()] == [
         (key, label) for _, key, label in order[:12]
     ]
-    assert {abs(p.score) for p in seen.found.largest.candidates()} == {a / (24 * 36) for a, _, _ in order[-12:]}
+    assert {abs(p.score) for p in seen.collected.largest.candidates()} == {a / (24 * 36) for a, _, _ in order[-12:]}
 
 
 def test_the_page_shows_these_numbers(seen, records):

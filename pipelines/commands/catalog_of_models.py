@@ -1,0 +1,283 @@
+"""The commands for models, clouds and maintenance, as `catalog` describes them."""
+
+from __future__ import annotations
+
+from shardwright.pipelines.commands.entry import (
+    CONFIG,
+    FORCE,
+    OUT,
+    TRUST,
+    Entry,
+    arg,
+    choice,
+    flag,
+    json,
+    several,
+)
+
+TARGETS = ("vertex", "kubeflow")
+# Those of `published_weights` and of `evaluation.submission`, which the help of all commands does not import.
+PUBLISHED_ENCODERS = ("efficientnetv2-b0", "efficientnetv2-b1", "efficientnetv2-b2", "efficientnetv2-b3")
+DIALECTS = (
+    *("clouds", "severstal", "severstal-first", "airbus", "dsb2018", "tgs", "carvana", "siim", "sartorius"),
+    *("uw-madison", "coco"),
+)
+MODEL_PLACE = arg("model", "MODEL", "folder of a run, folder that models are pushed to, or SavedModel")
+VERTEX_RUN = (
+    CONFIG,
+    arg("--image", "NAME", "image (default: vertex.image)"),
+    arg("--pipeline-root", "URL", "folder of artifacts (default: vertex.pipeline_root)"),
+    several("--parameter", "NAME=VALUE", "data_root or span; may be repeated"),
+    flag("--no-cache", "run all steps again"),
+    flag("--dry-run", "show the request and send nothing"),
+    json("print what was made, or listed, as JSON"),
+)
+MODEL = {
+    "predict": Entry(
+        "write a model's masks or labels of images as a CSV",
+        "Writes a table to submit, or to compare.",
+        "predict runs/photos test_images --out submission.csv",
+        "how-to/predict.md",
+        (
+            MODEL_PLACE,
+            arg("images", "IMAGES", "folder or glob of images, or a dataset"),
+            arg("--out", "PATH", "CSV to write, or folder of TFRecord files", required=True),
+            choice("--format", ("csv", "tfrecord"), "a table, or TFRecord files (default csv)", default="csv"),
+            arg("--split", "NAME", "split of a dataset (default: all)"),
+            flag("--unblessed", "MODEL is a run: its last model, though it is not blessed"),
+            (
+                choice("--dialect", DIALECTS, "layout of masks (default: that of the model's own table)"),
+                arg("--like", "CSV", "the layout of this table, e.g. a sample submission"),
+            ),
+            arg("--texts", "CSV", "texts of the images, for a model that reads texts"),
+            arg("--batch-size", "N", "images per batch (default 16)", type=int, default=16),
+            arg("--beam", "OPTION", "an option of Beam, whose workers then predict; repeatable", action="append"),
+            arg("--staging", "PATH", "folder or URL that all of Beam's workers reach"),
+            TRUST,
+            FORCE,
+            json("print what was done as JSON"),
+        ),
+    ),
+    "lineage": Entry(
+        "show what a model or a dataset was made of",
+        "Shows all ancestors with their digests. Exit code 1 if one of them has changed.",
+        "lineage runs/photos",
+        "how-to/compare.md#trace-the-lineage",
+        (
+            arg("path", "PATH", "a model, a dataset, another artifact, or a run's folder; or a URL"),
+            several("--search", "DIR", "also look for parents below this folder or URL"),
+            json("print all of it as JSON"),
+        ),
+    ),
+    "convert": Entry(
+        "convert a model to LiteRT or ONNX",
+        "Converts the blessed model, lets the result answer in a clean process, and compares its answers for your "
+        "images with those of the SavedModel. Exit code 1 if they differ.",
+        "convert runs/photos/pushed photos --to litert --out phone",
+        "how-to/predict.md#convert-a-model-to-onnx-or-litert-formerly-tflite",
+        (
+            MODEL_PLACE,
+            arg("images", "IMAGES", "folder or glob of images, or a dataset: compares answers"),
+            choice("--to", ("litert", "onnx"), "format", required=True),
+            OUT,
+            arg("--count", "N", "images to compare (default 16)", type=int, default=16),
+            TRUST,
+            json("print the comparison as JSON"),
+        ),
+    ),
+    "weights": Entry(
+        "fetch published weights of an encoder",
+        "Nothing else in Shardwright downloads weights.",
+        "weights fetch efficientnetv2-b0 --out weights",
+        "how-to/training.md#models",
+    ),
+    "weights fetch": Entry(
+        "download the weights of an encoder and compare their checksum",
+        "Fetches the ImageNet weights that Keras publishes. A training then reads the file. Exit code 1 if the "
+        "download fails or has another checksum.",
+        "weights fetch efficientnetv2-b0 --out weights",
+        "how-to/training.md#models",
+        (
+            choice("name", PUBLISHED_ENCODERS, f"encoder: {', '.join(PUBLISHED_ENCODERS)}", metavar="NAME"),
+            arg("--out", "DIR", "folder for the file, which keeps its name", required=True),
+            arg("--mirror", "URL", "folder with the same files (default: that of Keras)", default=""),
+            flag("--force", "replace a file that has another checksum"),
+            json("print the file and its checksum as JSON"),
+        ),
+        "weights:fetch",
+    ),
+    "bench": Entry(
+        "measure how fast this machine loads a dataset",
+        "Other measurements are in the repository: `python -m benchmarks`.",
+        "bench loader datasets/photos",
+        "how-to/loader.md",
+    ),
+    "bench loader": Entry(
+        "measure loading of a dataset and give advice on options",
+        "Loads the dataset in several ways, and names what costs the most time.",
+        "bench loader datasets/photos --batch-size 32",
+        "how-to/loader.md",
+        (
+            arg("dataset", "DIR", "folder of a dataset on this machine"),
+            arg("--split", "NAME", "split to load (default train)", default="train"),
+            arg("--batch-size", "N", "images in a batch (default 32)", type=int, default=32),
+            arg("--rounds", "N", "rounds, for medians (default 5)", type=int, default=5),
+            arg("--augment", "NAME", "augmentations (default: both flips)", nargs="*"),
+            arg("--read-rate", "MB", "MB/s that storage gives in a training (default 500)", type=float, default=500),
+            json("print all of it as JSON"),
+        ),
+        "bench:loader",
+    ),
+    "preflight": Entry(
+        "check on a CPU whether a training on TPUs would work",
+        "Checks batch, hosts, memory, shapes and the loader against a slice. Exit code 1 if it would not work.",
+        "preflight photos.yaml --tpu v5e-2x4",
+        "how-to/dry-run.md#preflight-check-a-training-before-you-rent-a-tpu",
+        (
+            CONFIG,
+            arg("--tpu", "SLICE", "generation and topology, v5e-2x4", required=True),
+            arg("--hosts", "N", "machines (default: the fewest of such a slice)", type=int),
+            arg("--dataset", "DIR", "dataset to train on; adds rules and tries the loader"),
+            arg("--needed", "N", "images/s that the slice needs", type=float),
+            arg("--host-memory", "GB", "of one machine (default: from a table)", type=float),
+            arg("--host-processors", "N", "of one machine (default: from a table)", type=int),
+            arg("--seconds", "S", "time for the loader (default 3)", type=float, default=3.0),
+            json("print the findings as JSON"),
+        ),
+    ),
+}
+CLOUD = {
+    "compile": Entry(
+        "compile the pipeline for Vertex AI or Kubeflow Pipelines",
+        "Writes one file that the platform runs.",
+        "compile photos.yaml --target vertex --out photos.json",
+        "deploy/vertex.md",
+        (
+            CONFIG,
+            choice("--target", TARGETS, "platform that runs it", required=True),
+            arg("--out", "FILE", ".json file for Vertex AI, .yaml for Kubeflow", required=True),
+            FORCE,
+            json("print the file, its tasks and parameters as JSON"),
+        ),
+    ),
+    "estimate": Entry(
+        "estimate what a run in the cloud would cost",
+        "Multiplies the number of images by measured rates and by the prices of a file. Sends nothing.",
+        "estimate photos.yaml --target vertex --prices prices.yaml",
+        "deploy/costs.md#estimate-a-run",
+        (
+            CONFIG,
+            choice("--target", TARGETS, "platform that runs it", required=True),
+            arg("--prices", "FILE", "YAML file with your prices and rates", required=True),
+            arg("--images", "N", "number of images (default: they are listed)", type=int),
+            arg("--image-size", "BYTES", "with --images: mean size of an image", type=int),
+            json("print the parts as JSON"),
+        ),
+    ),
+    "deliver": Entry(
+        "put the blessed model on an endpoint of Vertex AI",
+        "Uploads it to the Model Registry with its evaluation, deploys it with a share of the traffic, sends it "
+        "images and rolls back if it does not answer. With --kserve it prints a manifest for KServe instead, with "
+        "--model-registry it registers the model in Kubeflow, and with --batch it predicts many images.",
+        "deliver photos.yaml --traffic 10 --dry-run",
+        "deploy/vertex.md#deliver-a-model",
+        (
+            CONFIG,
+            arg("--alias", "NAME", "alias of the version (default blessed)", default="blessed"),
+            arg("--endpoint", "NAME", "endpoint (default: the configuration's name)"),
+            arg("--traffic", "P", "percentage of requests (default 100)", type=int, default=100),
+            arg("--machine", "TYPE", "machine (default n1-standard-4)", default="n1-standard-4"),
+            arg("--replicas", "N", "machines (default 1)", type=int, default=1),
+            arg("--serving-image", "NAME", "image with TF Serving (default: Google's)"),
+            arg("--model-version", "N", "with --kserve: a pushed model (default: the blessed)"),
+            (
+                flag("--roll-back", "undeploy the model that was deployed last"),
+                flag("--kserve", "print a KServe manifest, and send nothing"),
+                arg("--model-registry", "URL", "register it in Kubeflow's Model Registry instead"),
+            ),
+            arg("--token-file", "FILE", "with --model-registry: a bearer token"),
+            arg("--batch", ("IMAGES", "OUT"), "predict many images; with --kserve print a Kubernetes Job", nargs=2),
+            TRUST,
+            flag("--dry-run", "print the requests, and send nothing"),
+            json("print what was delivered as JSON"),
+        ),
+    ),
+    "submit": Entry(
+        "run on Vertex AI now",
+        "Compiles and submits, with your own credentials. Prints the address of the run.",
+        "submit photos.yaml --wait",
+        "deploy/vertex.md",
+        (
+            *VERTEX_RUN,
+            arg("--run-name", "ID", "ID of the run (default: the name and the time)"),
+            flag("--wait", "wait until the run has ended; 1 if it failed"),
+        ),
+        "submit:run_now",
+    ),
+    "schedule": Entry(
+        "run on Vertex AI on a schedule",
+        "Makes a schedule, or lists, pauses, resumes or deletes those of the configuration's name.",
+        "schedule photos.yaml --cron '0 6 1 * *'",
+        "deploy/vertex.md",
+        (
+            *VERTEX_RUN,
+            arg("--cron", "FIELDS", "when (default: vertex.schedule.cron)"),
+            flag("--replace", "delete earlier schedules of the same name"),
+            (
+                flag("--list", "list the schedules of this name, and send nothing"),
+                flag("--pause", "pause them"),
+                flag("--resume", "resume them; missed runs are not made up for"),
+                flag("--delete", "delete them; runs that have begun continue"),
+            ),
+        ),
+        "submit:run_on_schedule",
+    ),
+    "status": Entry(
+        "list the runs on Vertex AI, or the tasks of one",
+        "Lists the runs of a configuration. With an ID: exit code 1 if that run failed or was cancelled.",
+        "status photos.yaml",
+        "deploy/vertex.md",
+        (
+            CONFIG,
+            arg("run", "RUN", "ID of a run; exit code 1 if it failed or was cancelled", nargs="?"),
+            arg("--limit", "N", "list at most so many runs (default 10)", type=int, default=10),
+            json("print JSON"),
+        ),
+        "runs:status",
+    ),
+    "cancel": Entry(
+        "cancel a run on Vertex AI",
+        "Cancels a run, and the CustomJob that trains for it.",
+        "cancel photos.yaml photos-20260101000000",
+        "deploy/vertex.md",
+        (CONFIG, arg("run", "RUN", "ID of the run, as `status` lists it"), json("print the run as JSON")),
+        "runs:cancel",
+    ),
+}
+MAINTENANCE = {
+    "clean": Entry(
+        "remove old runs",
+        "Removes what the last runs neither wrote nor read, never what a blessed model descends from. With --target it "
+        "cleans the bucket of a compiled pipeline.",
+        "clean runs/photos --keep 3 --dry-run",
+        "deploy/local.md#free-disk-space-remove-old-runs",
+        (
+            arg("root", "DIR", "folder of `shardwright run`, or the configuration that names it"),
+            arg("--keep", "N", "how many runs to keep, the last ones", type=int),
+            flag("--superseded", "also pushed models other than the baseline model, and their data"),
+            flag("--dry-run", "only list what would be removed, with sizes"),
+            choice("--target", TARGETS, "clean the bucket of a compiled pipeline; DIR is its YAML file"),
+            arg("--pushed", "DIR", "with --target: where pushed models are, if not as configured"),
+            flag("--lifecycle", "with --target: print lifecycle rules of the buckets"),
+            json("print what was removed as JSON"),
+        ),
+    ),
+    "doctor": Entry(
+        "check this machine and the installation",
+        "Checks memory, disk, accelerators and whether there are credentials, and imports every package. Exit code 1 "
+        "if something is missing.",
+        "doctor",
+        "reference/messages.md",
+        (json("print them as JSON"),),
+    ),
+}
