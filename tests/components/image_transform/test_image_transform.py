@@ -19,7 +19,7 @@ from tfx.types import artifact_utils, standard_artifacts
 
 from shardwright import loader
 from shardwright.components.image_transform import component, executor, rewrite
-from shardwright.components.image_transform import plan as planning
+from shardwright.components.image_transform import transform_plan as planning
 from shardwright.components.image_transform.transform_recipe import read_recipe, transform_recipe
 from shardwright.config import Config, parse_config
 from shardwright.dataset.reader import ImageDataset
