@@ -28,9 +28,8 @@ from shardwright.drift.monitor import REFERENCE_VARIABLE
 from shardwright.errors import ShardwrightError, UsageError
 from shardwright.ingest import INPUT_VARIABLE
 from shardwright.ingest.baseline import run_root as root_of
-from shardwright.lineage.ancestry import Family
+from shardwright.lineage.ancestry import ARTIFACTS, METADATA_FILE, PUSHED, Family, find_artifacts
 from shardwright.lineage.blessing import baseline_digest
-from shardwright.lineage.places import ARTIFACTS, METADATA_FILE, PUSHED, find_artifacts
 from shardwright.pipelines.commands.results import print_json
 from shardwright.pipelines.graph_inputs import ResolvedInputs, resolve_inputs
 from shardwright.pipelines.runs.disk_space import check_disk_space, estimate_space, same_disk

@@ -15,7 +15,7 @@ from shardwright.version import __version__ as __version__
 
 if TYPE_CHECKING:
     from shardwright.config import Config, load_config
-    from shardwright.dataset.epoch_steps import steps_per_epoch
+    from shardwright.dataset.host_sharding import steps_per_epoch
     from shardwright.dataset.manifest import Manifest
     from shardwright.dataset.reader import ImageDataset
     from shardwright.dataset.source import source
@@ -86,7 +86,7 @@ _HOMES = {
     "make_dataset": "ingest.run_ingest",
     "show_batch": "display.batches",
     "source": "dataset.source",
-    "steps_per_epoch": "dataset.epoch_steps",
+    "steps_per_epoch": "dataset.host_sharding",
     "verify_dataset": "verify:verify",
     "write_report": "report.page",
     "write_sample": "sample",

@@ -29,9 +29,9 @@ from shardwright.components.image_transform.shard_figures import PIXELS, RECORDS
 from shardwright.components.runtime.beam import in_process_pipeline
 from shardwright.config import TransformConfig
 from shardwright.config.transform import KEEP, TextConfig
-from shardwright.dataset.image_encoding import encode_image
 from shardwright.dataset.manifest import NONE
 from shardwright.dataset.resampled_annotations import CLASSES
+from shardwright.dataset.stored_image import encode_image
 from shardwright.images import tf_ops
 
 IMAGE_INPUT = "image/encoded"

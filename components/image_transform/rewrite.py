@@ -30,11 +30,11 @@ from shardwright.components.image_transform.text import Text, text_values
 from shardwright.config import TransformConfig
 from shardwright.config.transform import KEEP
 from shardwright.dataset.feature_presets import StoredFeatures
-from shardwright.dataset.image_encoding import encode_image
 from shardwright.dataset.ledger import REJECTED
 from shardwright.dataset.reader import iter_records
 from shardwright.dataset.record_facts import FactsCollector
 from shardwright.dataset.resampled_annotations import CLASSES, moves_pixels, parsed, resample_annotations
+from shardwright.dataset.stored_image import encode_image
 from shardwright.images import tf_ops
 from shardwright.images.geometry import Geometry, plan_geometry
 from shardwright.images.header import ImageError, ImageHeader

@@ -31,7 +31,7 @@ from shardwright.evaluation.thresholds import THRESHOLDS_FILE, read_thresholds
 from shardwright.storage import is_remote
 from shardwright.storage.fingerprint import fingerprint
 from shardwright.storage.paths import check_utf8
-from shardwright.storage.whole_folders import appear, assembling
+from shardwright.storage.whole_files import appear, assembling
 
 LITERT, ONNX = "litert", "onnx"
 FORMATS = (LITERT, ONNX)

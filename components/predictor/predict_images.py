@@ -31,8 +31,7 @@ from shardwright.staging.staging import Staging
 from shardwright.storage import buckets, durable, is_remote, read_bytes
 from shardwright.storage.fingerprint import fingerprint
 from shardwright.storage.paths import check_utf8
-from shardwright.storage.whole_files import WholeFile
-from shardwright.storage.whole_folders import appear, assembling
+from shardwright.storage.whole_files import WholeFile, appear, assembling
 from shardwright.tfrecords.records import RecordWriter
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from shardwright.config.shards import PRESETS
 from shardwright.dataset.feature_presets import COMMON_FEATURES
 from shardwright.errors import ShardwrightError
 from shardwright.evaluation import submission
-from shardwright.ingest.ingested_features import PROBE_FEATURES
+from shardwright.ingest.known_files import PROBE_FEATURES
 
 GENERATED = "This page is generated from the code."
 Table = dict[str, str]
