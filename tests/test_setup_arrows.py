@@ -28,9 +28,13 @@ WIDE = {
     "ImageExampleGen.__init__": _KEYWORDS,
     "ImageTrainer.__init__": _KEYWORDS,
     "InputResolver.__init__": _KEYWORDS,
+    "train": "sections of the configuration, each under its name, as the components take them",
     "load": "keywords of the public loader, whose documentation has a line for each; LoaderOptions has them",
 }
-LONG = {"load": "its documented keywords; the body passes them to LoaderOptions and reads"}
+LONG = {
+    "train": "its documented keywords; the body is the order of the steps",
+    "load": "its documented keywords; the body passes them to LoaderOptions and reads",
+}
 MOST_FUNCTION_LINES = 60
 
 

@@ -116,6 +116,7 @@ def train_and_export(
     warm_from: str = "",
     weights_from: str = "",
     transform_graph: str = "",
+    finished: str = "",
 ) -> TrainSpec:
     """Trains on a transformed dataset and writes the SavedModel. An interrupted training continues.
 
@@ -130,11 +131,13 @@ def train_and_export(
         warm_from: file with the initial weights, or a folder with one; empty: none.
         weights_from: file or URL of the encoder's weights; empty: random initial weights.
         transform_graph: folder of the TransformGraph written with the dataset; needed for a model that reads texts.
+        finished: fingerprint of the training whose model is in `export_folder` already; empty: none is.
 
     Returns:
-        The specification that the workers got.
+        The specification that the workers got, or would get.
 
     Raises:
+        UsageError: `export_folder` has the model of another training.
         DatasetError: there is no such dataset, or nothing to train on.
         ConfigError: this machine has no such accelerator, or the number of hosts differs.
         ShardwrightError: a worker failed.
@@ -147,6 +150,10 @@ def train_and_export(
     run_folder.mkdir(parents=True, exist_ok=True)
     spec = spec_of(recipe, dataset, run_folder, export_folder, print_note)
     spec = _with_files(spec, warm_from, weights_from, transform_graph)
+    if finished:
+        if finished == spec.fingerprint:
+            return spec
+        raise UsageError(f"{export_folder}: has the model of another training. Give another folder, or delete it.")
     spec = dataclasses.replace(spec, checkpoints=_checkpoints(spec, run_folder))
     spec.write(run_folder / SPEC_FILE)
     _train(spec, run_folder, {**placement.to_environment(os.environ), **host.to_environment()})

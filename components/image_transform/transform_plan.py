@@ -17,7 +17,6 @@ from shardwright.components.image_transform.rewrite import ShardTransform, trans
 from shardwright.components.image_transform.text import Text
 from shardwright.components.image_transform.transform_recipe import ingest_image_options, manifest_recipe
 from shardwright.components.image_transform.transformed_features import stored_features
-from shardwright.components.runtime.open_examples import planned_shards
 from shardwright.config import TransformConfig
 from shardwright.config.transform import TextConfig
 from shardwright.dataset.feature_presets import StoredFeatures
@@ -26,6 +25,7 @@ from shardwright.dataset.reader import ImageDataset
 from shardwright.dataset.record_facts import FactsCollector
 from shardwright.errors import DatasetError
 from shardwright.staging.commit import DatasetPlan
+from shardwright.staging.shard_writer import planned_shards
 from shardwright.staging.staging import PlannedShard, Staging
 from shardwright.storage import is_remote
 from shardwright.storage.own_names import make_own_folder

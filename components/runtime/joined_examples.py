@@ -16,13 +16,14 @@ from dataclasses import dataclass, field, replace
 
 from tfx.types import Artifact, artifact_utils, standard_artifacts
 
-from shardwright.components.runtime.open_examples import open_examples, planned_shards
+from shardwright.components.runtime.open_examples import open_examples
 from shardwright.dataset.joinable import check_same, largest_limit
 from shardwright.dataset.ledger import DUPLICATE
 from shardwright.dataset.reader import ImageDataset, LocatedShard, contents_of
 from shardwright.dataset.train_statistics import STATISTICS_FILE, derived_statistics
 from shardwright.running.progress import counted, print_note
 from shardwright.staging.commit import DatasetPlan, commit
+from shardwright.staging.shard_writer import planned_shards
 from shardwright.staging.staging import RecordResult, Staging
 from shardwright.storage.fingerprint import fingerprint
 from shardwright.storage.whole_files import write_text

@@ -7,8 +7,8 @@ read once for features and classes, and copied into a dataset in the component's
 from __future__ import annotations
 
 import os
-from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,7 +18,8 @@ from shardwright.dataset.manifest import MANIFEST_FILE, MASKS, MULTI, NONE, SING
 from shardwright.dataset.reader import ImageDataset
 from shardwright.errors import DatasetError
 from shardwright.staging.commit import DatasetPlan, commit
-from shardwright.staging.staging import PlannedShard, RecordResult, Staging
+from shardwright.staging.shard_writer import planned_shards
+from shardwright.staging.staging import RecordResult, Staging
 from shardwright.storage import buckets, is_remote, list_names, open_file
 from shardwright.storage.checksum import digest_of, new_checksum
 from shardwright.tfrecords.records import decode_example
@@ -59,16 +60,6 @@ def open_examples(examples: Artifact, temporary: Callable[[], str]) -> ImageData
             staging.write_shard(shard, (RecordResult(_key(payload, file), payload) for payload in payloads_of(file)))
         commit(staging, plan, folder, {})
     return ImageDataset.open(folder)
-
-
-def planned_shards(splits: Sequence[str]) -> tuple[PlannedShard, ...]:
-    """Returns shards in the order of their splits, each with its number in its split."""
-    totals, numbers = Counter(splits), Counter[str]()
-    planned = []
-    for split in splits:
-        planned.append(PlannedShard(split, numbers[split], totals[split]))
-        numbers[split] += 1
-    return tuple(planned)
 
 
 def payloads_of(file: str) -> Iterator[bytes]:

@@ -78,6 +78,16 @@ class PlannedShard(NamedTuple):
     total: int
 
 
+def planned_shards(splits: Sequence[str]) -> tuple[PlannedShard, ...]:
+    """Returns shards in the order of their splits, each with its number in its split."""
+    totals, numbers = Counter(splits), Counter[str]()
+    planned = []
+    for split in splits:
+        planned.append(PlannedShard(split, numbers[split], totals[split]))
+        numbers[split] += 1
+    return tuple(planned)
+
+
 @dataclass(frozen=True)
 class ShardResult:
     """A finished shard, as its `done` row records it.
