@@ -189,8 +189,8 @@ def _config(
 ) -> Config:
     """Returns the configuration of a training: the splits and the task are those of the dataset."""
     if config is None:
-        splits = {"split": {"ratios": {name: 1 / len(dataset.splits) for name in dataset.splits}}}
-        return config_of(task=dataset.manifest.task, **splits, **given)
+        split = {"ratios": {name: 1 / len(dataset.splits) for name in dataset.splits}}
+        return config_of(task=dataset.manifest.task, split=split, **given)
     loaded = parse_config(config, base=os.getcwd()) if isinstance(config, Mapping) else as_config(config)
     if loaded.task != dataset.manifest.task:
         raise UsageError(
@@ -233,7 +233,8 @@ def evaluate(model: Path, dataset: ImageDataset) -> Figures | None:
         return None
     opened = open_model(str(model))
     count, labels = len(opened.classes), dataset.manifest.labels
-    total: Any = {MASKS: MaskSums, MULTI: ClassSums}.get(labels, LabelCounts).zero(count)
+    kinds: dict[str, Any] = {MASKS: MaskSums, MULTI: ClassSums}
+    total: Any = kinds.get(labels, LabelCounts).zero(count)
     images = 0
     records = (payload for _, payload in dataset.records(split))
     while batch := list(islice(records, _BATCH)):
