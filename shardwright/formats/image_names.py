@@ -89,9 +89,9 @@ class NameIndex:
         """
         if self._by_pattern is not None:
             return self._by_pattern.get(unicodedata.normalize("NFC", name.strip()))
-        # Rows about an image are mostly consecutive.
-        if self._last[0] != name:
-            self._last = (name, self._find(name))
+        if self._last[0] != name:  # Rows about an image are mostly consecutive.
+            found = None if self._first else self._at(name)
+            self._last = (name, self._find(name) if found is None else found)
         return self._last[1]
 
     def _find(self, name: str) -> int | None:
@@ -247,6 +247,12 @@ def index_keys(keys: Sequence[str], skip: frozenset[int], form: Callable[[str], 
             short = form(key)
             named[short] = AMBIGUOUS if short in named else i
     return named
+
+
+def path_ends(path: str) -> list[str]:
+    """Returns a path and its ends, the longest first: files often have paths of the machine that wrote them."""
+    parts = [part for part in path.replace("\\", "/").split("/") if part]
+    return ["/".join(parts[i:]) for i in range(len(parts))]
 
 
 def is_text(name: str) -> bool:

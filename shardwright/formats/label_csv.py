@@ -184,7 +184,7 @@ class LabelTable(CsvFormat):
         self._label_number = array("i", bytes(4 * len(given.images.keys)))
         self._labels: dict[str, int] = {}
 
-    def _conflict(self, image: int, annotation: RawAnnotation) -> str:
+    def _look(self, image: int, annotation: RawAnnotation) -> str:
         if self.kind == MULTI:
             return ""
         (label,) = annotation.labels

@@ -10,13 +10,13 @@ from __future__ import annotations
 import codecs
 import csv
 import io
+import json
 import os
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import chain
-from typing import NamedTuple, TextIO
+from typing import Any, NamedTuple, TextIO
 
 from shardwright.budget import Budget
 from shardwright.errors import ConfigError, UsageError
@@ -24,6 +24,7 @@ from shardwright.formats.parquet import ParquetFile, is_parquet
 from shardwright.formats.parquet_pages import is_parquet as starts_as_parquet
 from shardwright.masks.dialects import dialect_of_header
 from shardwright.storage import limits, open_table, read_bytes
+from shardwright.untrusted import parse_untrusted_json
 
 IMAGE, LABEL, MASK, IMAGE_LABEL, CAPTION = "image", "label", "mask", "image_label", "caption"
 
@@ -112,18 +113,14 @@ class Table:
         Raises:
             UsageError: missing, empty, or not UTF-8 text; a Parquet file that cannot be read.
         """
-        if content is None:
-            with suppress(OSError):  # One that is large is read in passes, and one that cannot be read has its message.
-                content = read_bytes(path, most=limits.MOST_KEPT_BYTES)
+        content = read_kept(path) if content is None else content
         if starts_as_parquet(content) if content is not None else is_parquet(path):
             return ParquetTable.of(ParquetFile.open(path))
         with _open(path, content) as file:
             try:
                 first = next(filter(str.strip, limits.bounded_lines(file)), "")
-            except UnicodeDecodeError as error:
-                raise _not_utf8(path, error) from None
-            except limits.LineTooLong as error:
-                raise _too_long(path, error) from None
+            except (UnicodeDecodeError, limits.LineTooLong) as error:
+                raise _no_text(path, error) from None
         if not first:
             raise UsageError(f"{path}: the file is empty. Give a CSV with a header line.")
         if _EXCELS_LINE.match(first):
@@ -161,39 +158,40 @@ class Table:
         """
         # A quote that is never closed makes one field of all that follows.
         csv.field_size_limit(limits.LONGEST_LINE)
+        delimiter, most, at, below_header = self.delimiter, BUDGET.objects, 1, self.headless
         with _open(self.path, self.content) as file:
-            line, below_header = 1, self.headless
+            lines = limits.bounded_lines(file)
             try:
-                for lines, fields in _split_lines(limits.bounded_lines(file), self.delimiter):
-                    if fields and (fields[0].strip() or any(field.strip() for field in fields)):
+                for line in lines:
+                    first = at
+                    wide = len(line) > most and line.count(delimiter) >= most
+                    if wide or '"' in line or "\0" in line:
+                        reader = csv.reader(_one_row(chain((line,), lines), delimiter), delimiter=delimiter)
+                        fields = next(reader, [])
+                        at += reader.line_num
+                    else:  # A fifth of the time that the general reader takes for a long field.
+                        fields = line.rstrip("\r\n").split(delimiter)
+                        at += 1
+                    if fields and (fields[0].strip() or any(map(str.strip, fields))):
                         if below_header:
-                            yield TableRow(line, fields)
+                            yield TableRow(first, fields)
                         below_header = True
-                    line += lines
-            except UnicodeDecodeError as error:
-                raise _not_utf8(self.path, error) from None
-            except limits.LineTooLong as error:
-                raise _too_long(self.path, error) from None
+            except (UnicodeDecodeError, limits.LineTooLong) as error:
+                raise _no_text(self.path, error) from None
             except csv.Error as error:
-                raise UsageError(f"{self.path}: line {line} is not CSV ({error}). Fix the file.") from None
+                raise UsageError(f"{self.path}: line {at} is not CSV ({error}). Fix the file.") from None
+
+
+def read_kept(path: str) -> bytes | None:
+    """Returns the bytes of a file for all passes; `None` of a large one, and of one that cannot be read."""
+    try:
+        return read_bytes(path, most=limits.MOST_KEPT_BYTES)
+    except OSError:
+        return None  # Who reads it in passes reports what is wrong.
 
 
 def _open(path: str, content: bytes | None) -> TextIO:
     return open_table(path) if content is None else io.TextIOWrapper(io.BytesIO(content), "utf-8-sig", newline="")
-
-
-def _split_lines(lines: Iterator[str], delimiter: str) -> Iterator[tuple[int, list[str]]]:
-    """Yields the fields of every row, and the number of its lines.
-
-    A line without quotes is split at once, in a fifth of the time that the general reader takes for a long field.
-    """
-    for line in lines:
-        if '"' not in line and "\0" not in line and line.count(delimiter) < BUDGET.objects:
-            yield 1, line.rstrip("\r\n").split(delimiter)
-            continue
-        reader = csv.reader(_one_row(chain((line,), lines), delimiter), delimiter=delimiter)
-        fields = next(reader, [])
-        yield reader.line_num, fields
 
 
 def _one_row(lines: Iterable[str], delimiter: str) -> Iterator[str]:
@@ -219,6 +217,16 @@ def _one_row(lines: Iterable[str], delimiter: str) -> Iterator[str]:
                 raise csv.Error(f"a row of more than {BUDGET.objects:,} fields")
         quoted = ends_quoted
         yield line
+
+
+def rows_by_name(table: Table, column: str) -> dict[str, list[tuple[int, Mapping[str, str]]]]:
+    """Returns the rows of each name in a column: line, and fields by header, none where their number is another."""
+    rows: dict[str, list[tuple[int, Mapping[str, str]]]] = {}
+    for row in table.rows():
+        fields = dict(zip(table.header, map(str.strip, row.fields), strict=False))
+        whole = fields if len(row.fields) == len(table.header) else {}
+        rows.setdefault(fields.get(column, ""), []).append((row.line, whole))
+    return rows
 
 
 def reduce_header(name: str) -> str:
@@ -314,15 +322,12 @@ def shown_header(header: Sequence[str]) -> str:
     return ", ".join(repr(name) for name in header)
 
 
-def _too_long(path: str, error: limits.LineTooLong) -> UsageError:
-    return UsageError(f"{path}: {error}, so it is not a table. Give a CSV file with line ends.")
-
-
-def _not_utf8(path: str, error: UnicodeDecodeError) -> UsageError:
+def _no_text(path: str, error: UnicodeDecodeError | limits.LineTooLong) -> UsageError:
+    if isinstance(error, limits.LineTooLong):
+        return UsageError(f"{path}: {error}, so it is not a table. Give a CSV file with line ends.")
+    utf16 = error.object[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
     found = error.object[error.start : error.start + 4].hex(" ")
-    start = error.object[:2]
-    kind = "UTF-16" if start in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE) else "UTF-8"
-    problem = "is UTF-16, not UTF-8 text" if kind == "UTF-16" else f"is not UTF-8 text (bytes {found})"
+    problem = "is UTF-16, not UTF-8 text" if utf16 else f"is not UTF-8 text (bytes {found})"
     return UsageError(f"{path}: {problem}. Save it as CSV in UTF-8 (in Excel: 'CSV UTF-8').")
 
 
@@ -342,11 +347,64 @@ class ParquetTable(Table):
         return ParquetTable(file.path, file.header, "", file=file)
 
     def rows(self) -> Iterator[TableRow]:
-        """See `Table.rows`."""
+        """Streams the rows."""
         assert self.file is not None, "see `of`"
         for number, fields in enumerate(self.file.texts(), 1):
             if any(field.strip() for field in fields):
                 yield TableRow(number, fields)
+
+
+@dataclass(frozen=True)
+class LinesTable(Table):
+    """JSON lines as a table: the members of the first line are the columns, and a row has the texts of their values."""
+
+    @staticmethod
+    def of(path: str, content: bytes | None) -> LinesTable:
+        """Reads the members of the first line.
+
+        Raises:
+            UsageError: it is not a JSON object.
+        """
+        _, entry = next(json_lines(path, content, texts=True), (0, None))
+        if not isinstance(entry, dict) or not entry:
+            raise UsageError(f"{path}: line 1 is not a JSON object with members. Fix the file.")
+        return LinesTable(path, tuple(entry), "", content=content)
+
+    def rows(self) -> Iterator[TableRow]:
+        """Streams the lines; one that is not an object has no fields."""
+        for number, entry in json_lines(self.path, self.content, texts=True):
+            values = [entry.get(name) for name in self.header] if isinstance(entry, dict) else []
+            texts = (one if isinstance(one, str) else "" if one is None else json.dumps(one) for one in values)
+            yield TableRow(number, list(texts))
+
+
+def json_lines(path: str, content: bytes | None = None, *, texts: bool = False) -> Iterator[tuple[int, Any]]:
+    """Yields the number and the content of each line of JSON lines that is not blank, `None` of one that is not JSON.
+
+    Args:
+        path: the file.
+        content: its bytes, where they were read already.
+        texts: whether numbers stay the texts that they are.
+
+    Raises:
+        UsageError: it is not UTF-8, or a line has no end.
+    """
+    numbers = {"parse_float": str, "parse_int": str, "parse_constant": str} if texts else {}
+    number = 0
+    with _open(path, content) as file:
+        try:
+            for number, line in enumerate(limits.bounded_lines(file), 1):
+                if line.strip():
+                    try:
+                        entry = parse_untrusted_json(line, **numbers)
+                    except ValueError:
+                        entry = None
+                    yield number, entry
+        except UnicodeDecodeError:
+            problem = f"line {number + 1} or one of the next is not UTF-8 text"
+            raise UsageError(f"{path}: {problem}. Save the file in UTF-8.") from None
+        except limits.LineTooLong as error:
+            raise UsageError(f"{path}: {error}. Give a file with line ends.") from None
 
 
 class TablePart(NamedTuple):
@@ -424,7 +482,7 @@ class JoinedTable(Table):
         return replace(self, image=column, agree=agree)
 
     def rows(self) -> Iterator[TableRow]:
-        """See `Table.rows`; a row's `part` is the number of its table."""
+        """Streams the rows; the `part` of one is the number of its table."""
         for number, (table, part) in enumerate(zip(self.tables, self.parts, strict=True)):
             places = [table.header.index(name) if name in table.header else None for name in self.header]
             for row in table.rows():

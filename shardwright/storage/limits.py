@@ -123,7 +123,8 @@ def bounded_lines(file: TextIO) -> Iterator[str]:
         LineTooLong: one is longer than any that a table needs, or most are empty.
     """
     most, number, size, rest, due = LONGEST_LINE, 0, 0, b"", LINES.objects
-    while data := rest if rest.endswith(b"\n") else rest + file.buffer.readline(most + 1 - len(rest)):
+    readline = file.buffer.readline
+    while data := rest if rest.endswith(b"\n") else rest + readline(most + 1 - len(rest)):
         rest = b""
         if len(data) > most:
             # Lines may end with a carriage return alone. The last byte may be the first half of an end.
@@ -132,13 +133,18 @@ def bounded_lines(file: TextIO) -> Iterator[str]:
                 raise LineTooLong(f"line {number + 1} is longer than {most:,} bytes")
             data, rest = data[:cut], data[cut:]
         line = data.decode("utf-8" if number else "utf-8-sig")
-        for part in io.StringIO(line, newline="") if "\r" in line.removesuffix("\r\n") else (line,):
-            number += 1
-            size += len(part)
-            if number > due:
-                _check_lines(number, size)
-                due += _LINES_BETWEEN
-            yield part
+        number += 1
+        size += len(line)
+        cut = data.find(b"\r")
+        if cut < 0 or data[cut:] == b"\r\n":
+            yield line
+        else:
+            parts = list(io.StringIO(line, newline=""))
+            number += len(parts) - 1
+            yield from parts
+        if number >= due:
+            _check_lines(number, size)
+            due = number + _LINES_BETWEEN
 
 
 def _check_lines(number: int, size: int) -> None:
