@@ -18,7 +18,7 @@ VERSION = next(
 )
 
 # The ranges cover both stacks (requirements/*.lock hold the exact versions). The base reads and writes datasets; what
-# needs more names the extra (shardwright/extras.py).
+# needs more names the extra (shardwright/running/extras.py).
 BASE = [
     "blake3>=1",
     "google-crc32c>=1.6",  # On Python 3.10, 1.5 runs without its compiled part, hundreds of times slower.

@@ -106,7 +106,7 @@ def _loader(options: argparse.Namespace) -> list[Figure]:
     if options.images < options.batch:
         raise UsageError(f"--images: {options.images} do not fill a batch of {options.batch}. Give more.")
     from shardwright.pipelines.runs.logs import log_to_file
-    from shardwright.processes import keep_tensors
+    from shardwright.running.processes import keep_tensors
 
     # As in the process of the Trainer.
     os.environ.update(keep_tensors(os.environ))

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from math import ceil
 
 from shardwright.config.options import at_least
-from shardwright.pipelines.cloud.estimate import MEASURED, Measured
+from shardwright.pipelines.cloud.costs import MEASURED, Measured
 
 # Reads per second of one process with 64 concurrent requests of 30 ms; a worker of Dataflow has a process per core.
 READS_OF_A_PROCESS = 270.0

@@ -22,9 +22,9 @@ from PIL import Image, ImageFilter
 from shardwright.config.evaluation import ALPHA
 from shardwright.drift.compare import compare
 from shardwright.drift.measures import measure_image
-from shardwright.drift.sample import Sample
+from shardwright.drift.sampling import Sample
 from shardwright.images.read_header import read_header
-from shardwright.progress import progress
+from shardwright.running.progress import progress
 from shardwright.sample import write_sample
 from shardwright.storage import list_inputs, read_bytes
 

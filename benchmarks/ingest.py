@@ -17,12 +17,12 @@ from benchmarks.photographs import HEIGHT, WIDTH, Photographs, photographs, warm
 from shardwright.config import Config, parse_config
 from shardwright.config.images import HEADER
 from shardwright.dataset.manifest import Manifest
-from shardwright.fingerprint import canonical_json
 from shardwright.ingest import IngestRecipe, commit_ingest, ingest, locate, plan_ingest, write_range
 from shardwright.ingest.identify import pin_input
 from shardwright.ingest.survey import survey_input
-from shardwright.processes import usable_cores
+from shardwright.running.processes import usable_cores
 from shardwright.staging.staging import Staging
+from shardwright.storage.fingerprint import canonical_json
 from shardwright.verify import verify
 
 _Result = TypeVar("_Result")

@@ -23,11 +23,9 @@ from PIL import Image
 
 from benchmarks.figures import AT_LEAST, AT_MOST, Figure, seconds
 from benchmarks.photographs import Photographs, photographs, warm
-from shardwright.checksum import checksum_of
 from shardwright.config import parse_config
 from shardwright.dataset.manifest import SINGLE
 from shardwright.dataset.reader import ImageDataset
-from shardwright.fingerprint import fingerprint
 from shardwright.images import tf_ops
 from shardwright.ingest import ingest
 from shardwright.loader.error_context import calls_at_once, threads_of_decoding
@@ -42,6 +40,8 @@ from shardwright.loader.profile import (
     training,
 )
 from shardwright.staging import commit, staging
+from shardwright.storage.checksum import checksum_of
+from shardwright.storage.fingerprint import fingerprint
 from shardwright.tfrecords.encode import encode_example
 
 HEIGHT, WIDTH = 350, 525

@@ -15,7 +15,7 @@ from pathlib import Path
 from PIL import Image
 
 from shardwright.masks import rle
-from shardwright.sample.regions import KINDS
+from shardwright.sample.cloud_outlines import KINDS
 from shardwright.sample.scene import draw_masks, draw_picture
 
 HEIGHT, WIDTH = 1400, 2100

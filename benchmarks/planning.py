@@ -28,7 +28,7 @@ from shardwright.ingest.recipe import IngestRecipe, locate
 from shardwright.ingest.survey import survey_input
 from shardwright.staging.staging import Staging
 from shardwright.storage import buckets
-from shardwright.storage.objects import Missing, ObjectInfo
+from shardwright.storage.object_store import Missing, ObjectInfo
 
 _SMALL, _LARGE = 20_000, 100_000
 _MILLIONS = 10_000_000

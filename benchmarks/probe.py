@@ -24,7 +24,7 @@ from shardwright.duplicates.clusters import near_clusters
 from shardwright.images.read_header import read_header
 from shardwright.ingest import ingest
 from shardwright.ingest.known_files import probe_file
-from shardwright.processes import peak_memory
+from shardwright.running.processes import peak_memory
 from shardwright.union_find import UnionFind
 
 _MOST_PIXELS = 1 << 28

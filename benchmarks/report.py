@@ -11,15 +11,15 @@ import numpy as np
 from PIL import Image
 
 from benchmarks.figures import AT_MOST, Figure, seconds
-from shardwright.checksum import checksum_of
-from shardwright.dataset.features import COMMON_FEATURES
-from shardwright.ingest.features import PROBE_FEATURES
+from shardwright.dataset.feature_presets import COMMON_FEATURES
+from shardwright.ingest.ingested_features import PROBE_FEATURES
 from shardwright.masks import rle
-from shardwright.processes import peak_memory
-from shardwright.progress import progress
 from shardwright.report.page import write_report
+from shardwright.running.processes import peak_memory
+from shardwright.running.progress import progress
 from shardwright.staging.commit import DatasetPlan, commit
 from shardwright.staging.staging import PlannedShard, RecordResult, Staging
+from shardwright.storage.checksum import checksum_of
 from shardwright.tfrecords import encode
 
 _CLASSES = ("Fish", "Flower", "Gravel", "Sugar")

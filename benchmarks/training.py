@@ -71,12 +71,12 @@ def measure(spec: TrainSpec) -> None:
 
     `first` is the seconds to the first batch; the rest is from `medians`, as [in the first epoch, in later ones].
     """
+    from shardwright.components.image_trainer.training.backend import build_steps, connect
     from shardwright.components.image_trainer.training.device_input import DeviceInput
-    from shardwright.components.image_trainer.training.evaluate import Counting
+    from shardwright.components.image_trainer.training.evaluate_split import Counting
     from shardwright.components.image_trainer.training.learner import Learner
     from shardwright.components.image_trainer.training.losses import loss_of
     from shardwright.components.image_trainer.training.optimizers import build_optimizer
-    from shardwright.components.image_trainer.training.steps import build_steps, connect
     from shardwright.components.image_trainer.training.train import built_model, work_of
 
     placement, here = Placement(_chosen().accelerator, os.environ[BACKEND]), HostPlace()

@@ -22,14 +22,14 @@ import tensorflow as tf
 
 from benchmarks.figures import AT_LEAST, Figure, seconds
 from benchmarks.photographs import HEIGHT, WIDTH, Photographs, photographs, warm
-from shardwright.components.image_transform import plan as planning
-from shardwright.components.image_transform.recipe import read_recipe, transform_recipe
+from shardwright.components.image_transform import transform_plan as planning
+from shardwright.components.image_transform.transform_recipe import read_recipe, transform_recipe
 from shardwright.config import Config, parse_config
 from shardwright.dataset.reader import ImageDataset
 from shardwright.errors import DatasetError, UsageError
 from shardwright.images import tf_ops
 from shardwright.ingest import ingest
-from shardwright.pipelines.transform import transform_dataset
+from shardwright.pipelines.standalone_transform import transform_dataset
 
 RATIO = 4
 _THREADS = 2

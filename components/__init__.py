@@ -7,8 +7,8 @@ below are imported when they are first asked for: TFX takes seconds.
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from shardwright.extras import missing_extra
-from shardwright.label_formats import FORMATS
+from shardwright.config.label_formats import FORMATS
+from shardwright.running.extras import missing_extra
 
 if TYPE_CHECKING:
     from shardwright.components.baseline_resolver.component import BaselineResolver

@@ -12,15 +12,15 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from shardwright.checksum import SHA256, new_checksum
 from shardwright.dataset.manifest import MARKS, MASKS, Manifest
 from shardwright.dataset.reader import ImageDataset
 from shardwright.dataset.shard_names import index_path
+from shardwright.display.histograms import plain_number
 from shardwright.display.html import plain
-from shardwright.display.numbers import plain_number
 from shardwright.evaluation.figures import TITLES, Figures
-from shardwright.progress import SILENT, Progress, counted
+from shardwright.running.progress import SILENT, Progress, counted
 from shardwright.storage import open_file
+from shardwright.storage.checksum import SHA256, new_checksum
 
 _SPECIAL = re.compile(r"([\\`*_{}\[\]<>#|&])")
 _PIECE = 1 << 20

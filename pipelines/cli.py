@@ -12,12 +12,12 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 
 from shardwright.errors import NO_ROOM, ShardwrightError, describe_os_error
-from shardwright.escaping import escape_message, escaped_streams
-from shardwright.extras import missing_extra
 from shardwright.pipelines.commands import completion
 from shardwright.pipelines.commands.documentation import address, page_of_error
 from shardwright.pipelines.commands.parsers import Commands, Parser, parse
-from shardwright.progress import quiet_output
+from shardwright.running.extras import missing_extra
+from shardwright.running.progress import quiet_output
+from shardwright.text.escaping import escape_message, escaped_streams
 from shardwright.version import __version__
 
 _EXIT_INTERRUPTED = 130

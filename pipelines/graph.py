@@ -28,7 +28,7 @@ from shardwright.components.report.component import Report, drift_checks
 from shardwright.components.runtime.beam import beam_args
 from shardwright.components.statistics_gen.component import StatisticsGen
 from shardwright.config import Config
-from shardwright.dataset.schema import parse_schema
+from shardwright.dataset.dataset_schema import parse_schema
 from shardwright.errors import ConfigError
 from shardwright.ingest.identify import IngestSource
 

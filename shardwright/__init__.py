@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from shardwright.dataset.source import source
     from shardwright.display.batches import show_batch
     from shardwright.drift.monitor import compare_datasets
-    from shardwright.edit.export import ExportOptions
-    from shardwright.edit.export import export as export_dataset
+    from shardwright.edit.export_dataset import ExportOptions
+    from shardwright.edit.export_dataset import export as export_dataset
     from shardwright.errors import (
         CheckFailed,
         ConfigError,
@@ -33,11 +33,11 @@ if TYPE_CHECKING:
         UsageError,
     )
     from shardwright.evaluation.submission import write_submission
-    from shardwright.ingest.run import make_dataset
+    from shardwright.ingest.run_ingest import make_dataset
     from shardwright.loader.load import load
     from shardwright.report.page import write_report
     from shardwright.sample import write_sample
-    from shardwright.verify.dataset import verify as verify_dataset
+    from shardwright.verify.verify_dataset import verify as verify_dataset
 
 __all__ = [
     "CheckFailed",
@@ -72,7 +72,7 @@ _HOMES = {
     "Config": "config",
     "ConfigError": "errors",
     "DatasetError": "errors",
-    "ExportOptions": "edit.export",
+    "ExportOptions": "edit.export_dataset",
     "ImageDataset": "dataset.reader",
     "Manifest": "dataset.manifest",
     "NotFound": "errors",
@@ -80,10 +80,10 @@ _HOMES = {
     "StorageError": "errors",
     "UsageError": "errors",
     "compare_datasets": "drift.monitor",
-    "export_dataset": "edit.export:export",
+    "export_dataset": "edit.export_dataset:export",
     "load": "loader",
     "load_config": "config",
-    "make_dataset": "ingest.run",
+    "make_dataset": "ingest.run_ingest",
     "show_batch": "display.batches",
     "source": "dataset.source",
     "steps_per_epoch": "dataset.epoch_steps",
@@ -101,7 +101,7 @@ def __getattr__(name: str) -> Any:
     try:
         return getattr(import_module(f"shardwright.{module}"), attribute or name)
     except ModuleNotFoundError as error:
-        from shardwright.extras import missing_extra, stand_in
+        from shardwright.running.extras import missing_extra, stand_in
 
         missing = missing_extra(error)
         if missing is None:

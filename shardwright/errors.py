@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from shardwright.escaping import escape
-from shardwright.redaction import redact
+from shardwright.text.escaping import escape
+from shardwright.text.redaction import redact
 
 # Numbers of the system's errors for writes that find no room.
 NO_ROOM = frozenset((errno.ENOSPC, errno.EDQUOT, errno.EFBIG))
@@ -91,7 +91,7 @@ class CheckFailed(ShardwrightError):
 class Stopped(ShardwrightError):
     """A signal stopped the work, which continues from its saved state. Exit code 143, as a shell reports SIGTERM.
 
-    Kubernetes restarts a training that ends with it, and does not count that as a failure (`pipelines.cloud.jobset`).
+    Kubernetes restarts a training that ends with it, and does not count that as a failure (`cloud.jobset_document`).
     """
 
     exit_code = 143

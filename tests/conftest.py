@@ -13,7 +13,7 @@ import prefork
 import pytest
 from hypothesis import settings
 
-from shardwright.processes import gc_paused
+from shardwright.running.processes import gc_paused
 
 # No wall time decides a test, and every machine tries the same examples. The other stack tries the first of them again
 # (`few`, tools/run_tests), and `make soak` many.

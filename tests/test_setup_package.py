@@ -22,9 +22,9 @@ from packaging.version import Version
 
 from shardwright.config import parse_config
 from shardwright.dataset.reader import ImageDataset
-from shardwright.extras import COMMANDS, CONTAINS, EXTRAS, missing_extra
 from shardwright.ingest import ingest_recipe, input_fingerprint, locate
 from shardwright.pipelines.cli import build_parser
+from shardwright.running.extras import COMMANDS, CONTAINS, EXTRAS, missing_extra
 
 ROOT = Path(__file__).parents[1]
 PACKAGES = {
@@ -84,7 +84,7 @@ def test_wheel_holds_every_file_of_the_four_packages(wheel: zipfile.ZipFile) -> 
     found = {name for name in wheel.namelist() if ".dist-info/" not in name}
     assert found == expected
     assert {f"{package.replace('.', '/')}/py.typed" for package in PACKAGES.values()} <= found
-    assert "shardwright/config/load.py" in found
+    assert "shardwright/config/yaml_config.py" in found
 
 
 def test_wheel_installs_the_command_and_the_licence(wheel: zipfile.ZipFile) -> None:

@@ -8,7 +8,7 @@ from tfx.dsl.components.base import base_component, executor_spec
 from tfx.types import Channel, component_spec, standard_artifacts
 
 from shardwright.components.baseline_resolver import executor
-from shardwright.components.runtime.arguments import check_arguments
+from shardwright.components.runtime.component_arguments import check_arguments
 from shardwright.config import Config, as_config
 from shardwright.errors import ConfigError
 from shardwright.ingest.baseline import push_directory_of

@@ -14,9 +14,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from tensorflow_metadata.proto.v0 import anomalies_pb2, schema_pb2
 
-from shardwright.dataset.schema import class_features, identity_features, nearly_distinct
+from shardwright.dataset.dataset_schema import class_features, identity_features, nearly_distinct
 from shardwright.errors import DatasetError
-from shardwright.progress import counted
+from shardwright.running.progress import counted
 from shardwright.storage import list_names, open_file
 from shardwright.tfrecords.records import decode_example
 from shardwright.tfrecords.scan import scan_records

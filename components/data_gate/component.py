@@ -11,11 +11,11 @@ from tfx.types.experimental import simple_artifacts
 
 from shardwright.components.data_gate import executor
 from shardwright.components.data_gate.anomalies import ANOMALY_KINDS
-from shardwright.components.runtime.arguments import check_arguments
+from shardwright.components.runtime.component_arguments import check_arguments
 from shardwright.config import Config, as_config
 from shardwright.errors import ConfigError
-from shardwright.fingerprint import canonical_json
-from shardwright.report.anomalies import KINDS
+from shardwright.report.anomaly_chapter import KINDS
+from shardwright.storage.fingerprint import canonical_json
 
 # Contains `decision.json`, the anomalies that were found and allowed; nothing if the gate stops the run. Not a custom
 # type: a compiled pipeline accepts only types that are classes of a top-level module.
@@ -62,7 +62,7 @@ class DataGate(base_component.BaseComponent):
         examples: the validated examples, of any component; read only for the keys of those that cause an anomaly.
         schema: the schema they were validated against, of SchemaGen or ImportSchemaGen.
         allow: anomalies that do not stop the run, none by default: `KIND:FEATURE`, or `KIND` for all features, those
-            with the classes too. Kinds are names of `AnomalyInfo.Type`, or of `report.anomalies.KINDS`.
+            with the classes too. Kinds are names of `AnomalyInfo.Type`, or of `report.anomaly_chapter.KINDS`.
         report: the `report` of Report, which has the checks of drift and skew. Leaks between splits and drift then
             stop the run, and the message names the file.
 

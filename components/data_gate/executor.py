@@ -13,7 +13,6 @@ from typing import Any
 from tfx.dsl.components.base import base_executor
 from tfx.types import artifact_utils
 
-from shardwright.checksum import checksum_file
 from shardwright.components.data_gate.anomalies import (
     Anomaly,
     find_anomalous_examples,
@@ -22,17 +21,18 @@ from shardwright.components.data_gate.anomalies import (
     table,
 )
 from shardwright.components.runtime.artifacts import flushed_outputs
-from shardwright.components.runtime.examples import has_manifest
 from shardwright.components.runtime.joined_examples import newest_examples
 from shardwright.components.runtime.mounts import place_of
+from shardwright.components.runtime.open_examples import has_manifest
+from shardwright.dataset.dataset_schema import class_features, parse_schema
 from shardwright.dataset.reader import ImageDataset
-from shardwright.dataset.schema import class_features, parse_schema
 from shardwright.errors import CheckFailed
-from shardwright.fingerprint import fingerprint
 from shardwright.lineage.record import write_lineage
-from shardwright.progress import print_note
-from shardwright.report.anomalies import KINDS, read_verdict
+from shardwright.report.anomaly_chapter import KINDS, read_verdict
 from shardwright.report.page import REPORT_FILE
+from shardwright.running.progress import print_note
+from shardwright.storage.checksum import checksum_file
+from shardwright.storage.fingerprint import fingerprint
 
 DECISION_FILE = "decision.json"
 # What YAML reads in a list in brackets as it stands.

@@ -13,12 +13,12 @@ from tfx.types import BaseChannel, Channel, component_spec, standard_artifacts, 
 
 from shardwright.components.evaluator import executor
 from shardwright.components.evaluator.eval_config import METRICS_MODULE
-from shardwright.components.runtime.arguments import check_arguments
+from shardwright.components.runtime.component_arguments import check_arguments
 from shardwright.components.runtime.user_code import code_files
 from shardwright.config import Config, as_config
 from shardwright.config.evaluation import EvaluatorConfig
 from shardwright.evaluation.verdict import Limits
-from shardwright.fingerprint import canonical_json
+from shardwright.storage.fingerprint import canonical_json
 
 
 class ImageEvaluatorSpec(standard_component_specs.EvaluatorSpec):

@@ -13,7 +13,7 @@ from shardwright.evaluation.metrics import headline
 from shardwright.evaluation.verdict import Limits
 
 SIGNATURE = "examples"
-METRICS_MODULE = "shardwright.components.evaluator.metrics"
+METRICS_MODULE = "shardwright.components.evaluator.tfma_metrics"
 _METRICS = {"mean_dice": "MaskMetrics", "accuracy": "LabelMetrics", "mean_f1": "ClassMetrics"}
 
 

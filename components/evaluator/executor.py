@@ -24,10 +24,8 @@ from tfx.utils import path_utils, proto_utils
 
 from shardwright.components.baseline_resolver.executor import has_baseline
 from shardwright.components.evaluator.eval_config import build_eval_config
-from shardwright.components.evaluator.evaluate import bless, evaluate
-from shardwright.components.evaluator.pictures import LOOKED_AT, draw_confusion, draw_pictures
-from shardwright.components.evaluator.slices import SlicedShards
-from shardwright.components.evaluator.summary import (
+from shardwright.components.evaluator.prediction_pictures import LOOKED_AT, draw_confusion, draw_pictures
+from shardwright.components.evaluator.result_files import (
     EXAMPLES_PLACE,
     EvaluationSummary,
     details,
@@ -35,12 +33,14 @@ from shardwright.components.evaluator.summary import (
     write_details,
     write_evaluation,
 )
+from shardwright.components.evaluator.run_tfma import bless, evaluate
+from shardwright.components.evaluator.slices import SlicedShards
 from shardwright.components.model_files.saved_model import check_saved_model
 from shardwright.components.runtime.artifacts import flushed_outputs
 from shardwright.components.runtime.beam import reachable
-from shardwright.components.runtime.examples import has_manifest
 from shardwright.components.runtime.joined_examples import newest_examples, open_all
 from shardwright.components.runtime.mounts import place_of
+from shardwright.components.runtime.open_examples import has_manifest
 from shardwright.components.runtime.user_code import check_code
 from shardwright.dataset.reader import ImageDataset
 from shardwright.errors import CheckFailed, UsageError
@@ -49,7 +49,7 @@ from shardwright.evaluation.thresholds import THRESHOLDS_FILE, Thresholds, read_
 from shardwright.evaluation.verdict import Answers, Limits, judge
 from shardwright.lineage.blessing import model_digest
 from shardwright.lineage.record import read_lineage, write_lineage
-from shardwright.progress import counted
+from shardwright.running.progress import counted
 from shardwright.storage import is_remote
 
 Artifacts = dict[str, list[Artifact]]

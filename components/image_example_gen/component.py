@@ -12,7 +12,7 @@ from tfx.types import Channel, component_spec, standard_artifacts
 from shardwright.components.image_example_gen import executor
 from shardwright.components.input_resolver.component import InputResolver
 from shardwright.components.input_resolver.executor import FINGERPRINT, LOCATION, RECIPE, SETTLED_RECIPE
-from shardwright.components.runtime.arguments import check_arguments
+from shardwright.components.runtime.component_arguments import check_arguments
 from shardwright.config import (
     Config,
     DuplicatesConfig,

@@ -17,7 +17,6 @@ from shardwright.components.runtime.beam import reachable, staging_root
 from shardwright.components.runtime.joined_examples import SOURCE, set_span
 from shardwright.config.images import FULL
 from shardwright.errors import UsageError
-from shardwright.fingerprint import fingerprint
 from shardwright.ingest import (
     INPUT_VARIABLE,
     IngestPlan,
@@ -32,9 +31,10 @@ from shardwright.ingest import (
 from shardwright.ingest.baseline import baseline_source
 from shardwright.ingest.probe import Look, Part, Seen
 from shardwright.ingest.shared_parts import look_at_part, look_fingerprint, share_parts, shared_results
-from shardwright.progress import print_note
+from shardwright.running.progress import print_note
 from shardwright.staging.staged import shard_progress
 from shardwright.staging.staging import Staging
+from shardwright.storage.fingerprint import fingerprint
 
 # Beam does not say how many workers it has.
 _WORKERS = 16

@@ -17,7 +17,7 @@ from tfx.types import BaseChannel
 from shardwright.components.image_trainer.executor import CODE_KEY, Executor, OwnExecutor
 from shardwright.components.image_trainer.run_fn import RECIPE_KEY, RUN_FN, RUNNING_KEY, WARM_START_KEY, WEIGHTS_KEY
 from shardwright.components.image_trainer.spec import AS_USUAL, RunOptions, TrainRecipe
-from shardwright.components.runtime.arguments import check_arguments, check_json
+from shardwright.components.runtime.component_arguments import check_arguments, check_json
 from shardwright.components.runtime.user_code import check_defines, code_files, import_path, module_source
 from shardwright.config import Config, as_config
 from shardwright.config.inline import inline_config

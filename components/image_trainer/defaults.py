@@ -13,7 +13,7 @@ from typing import Any
 
 from shardwright.components.image_trainer.spec import TrainRecipe
 from shardwright.config.loader import AUTO_AUGMENT
-from shardwright.escaping import escape
+from shardwright.text.escaping import escape
 
 # What photographs bear: a mirrored one is as likely, and light differs between cameras and hours.
 _FLIPPED = ("flip_left_right",)

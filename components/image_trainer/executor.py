@@ -17,8 +17,8 @@ from shardwright.components.runtime.joined_examples import as_artifact, newest_e
 from shardwright.components.runtime.user_code import check_code, forget_modules
 from shardwright.dataset.reader import ImageDataset
 from shardwright.errors import DatasetError, UsageError
-from shardwright.fingerprint import fingerprint
 from shardwright.lineage.record import LINEAGE_FILE, write_lineage
+from shardwright.storage.fingerprint import fingerprint
 
 # Key of `custom_config` with the code of a user's `run_fn`: an edit trains again.
 CODE_KEY = "code"

@@ -40,18 +40,18 @@ from shardwright.components.image_trainer.training.warm_start import (
     weights_file,
 )
 from shardwright.components.image_trainer.worker import WORKER, Message, run_worker
-from shardwright.components.image_transform.features import asset_name
+from shardwright.components.image_transform.transformed_features import asset_name
 from shardwright.components.runtime.artifacts import flush_artifact
 from shardwright.components.runtime.user_code import check_code
 from shardwright.config.trainer import BLESSED, DIGEST, FRESH, MODELS, check_learning
 from shardwright.config.transform import KEEP
 from shardwright.dataset.manifest import MULTI, NONE
 from shardwright.dataset.reader import ImageDataset
-from shardwright.dataset.statistics import STATISTICS_FILE, read_statistics
+from shardwright.dataset.train_statistics import STATISTICS_FILE, read_statistics
 from shardwright.errors import ConfigError, DatasetError, UsageError
 from shardwright.evaluation.metrics import headline
 from shardwright.lineage.record import LINEAGE_FILE, write_lineage
-from shardwright.progress import print_note, progress
+from shardwright.running.progress import print_note, progress
 from shardwright.staging.staging import given_staging
 from shardwright.storage import hash_file, is_remote
 from shardwright.storage.own_names import make_own_folder

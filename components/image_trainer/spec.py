@@ -18,8 +18,8 @@ from shardwright.config import Config, EvaluatorConfig, LoaderConfig, TrainerCon
 from shardwright.config.canonical import read_section, recipe_options
 from shardwright.config.trainer import BLESSED, DIGEST, FRESH, is_import_path
 from shardwright.errors import ConfigError, UsageError
-from shardwright.fingerprint import fingerprint
 from shardwright.storage import hash_file
+from shardwright.storage.fingerprint import fingerprint
 
 # Part of every recipe: raised when the same options give another model, so that caches drop the old one.
 RECIPE_VERSION = 6

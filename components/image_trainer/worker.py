@@ -31,9 +31,9 @@ from typing import Any
 from shardwright.components.image_trainer.devices.hosts import this_host
 from shardwright.components.image_trainer.devices.placement import Machine, choose_placement
 from shardwright.components.image_trainer.spec import NEEDS, TrainSpec
-from shardwright.components.image_trainer.training.progress import Preemption
+from shardwright.components.image_trainer.training.training_progress import Preemption
 from shardwright.errors import ShardwrightError, Stopped, UsageError, describe_os_error
-from shardwright.escaping import escape, escaping
+from shardwright.text.escaping import escape, escaping
 
 Message = dict[str, Any]
 
@@ -243,8 +243,8 @@ def train(spec: TrainSpec) -> None:
 
 
 def export(spec: TrainSpec) -> None:
-    """Writes the SavedModel of a finished training, see `export.export`."""
-    from shardwright.components.image_trainer.export.export import export_model
+    """Writes the SavedModel of a finished training, see `export_model`."""
+    from shardwright.components.image_trainer.export.export_model import export_model
 
     export_model(spec)
 

@@ -24,8 +24,8 @@ from PIL import Image
 from tensorflow_transform.tf_metadata import dataset_metadata, schema_utils
 
 from shardwright.components.image_transform import text
-from shardwright.components.image_transform.figures import PIXELS, RECORDS, in_groups, read_sums
 from shardwright.components.image_transform.serving_preprocess import as_ingested
+from shardwright.components.image_transform.shard_figures import PIXELS, RECORDS, in_groups, read_sums
 from shardwright.components.runtime.beam import in_process_pipeline
 from shardwright.config import TransformConfig
 from shardwright.config.transform import KEEP, TextConfig

@@ -10,11 +10,11 @@ from tfx.dsl.components.base import base_beam_component, executor_spec
 from tfx.types import BaseChannel, Channel, component_spec, standard_artifacts
 
 from shardwright.components.image_transform import executor
-from shardwright.components.image_transform.recipe import transform_recipe
-from shardwright.components.runtime.arguments import check_arguments
+from shardwright.components.image_transform.transform_recipe import transform_recipe
+from shardwright.components.runtime.component_arguments import check_arguments
 from shardwright.config import Config, as_config
-from shardwright.config.dataset import TF_VISION, RejectsConfig
 from shardwright.config.inline import inline_config
+from shardwright.config.shards import TF_VISION, RejectsConfig
 from shardwright.config.transform import INDEX, RLE, TextConfig
 
 
@@ -60,7 +60,7 @@ class ImageTransform(base_beam_component.BaseBeamComponent):
         chroma: chroma subsampling of JPEG: 420, 422 or 444.
         masks: `rle`, or `png` for an image of 0 and 1 for each class.
         labels: `index`; `one_hot` or `multi_hot` adds a number for each class.
-        preset: names and forms of the features: `tf_vision`, or another preset of `shardwright.dataset.features`.
+        preset: names and forms of the features: `tf_vision`, or another of `shardwright.dataset.feature_presets`.
         text: columns of texts and how they are stored: `{"caption": Text(vocabulary=2000)}`, or mappings.
         max_rejects: the share of images that may be rejected because they cannot be decoded, 0 to 1; with 0 none.
         recipe: all options as canonical JSON, instead of the others; see `recipe.transform_recipe`.

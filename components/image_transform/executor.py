@@ -21,10 +21,11 @@ from tfx.dsl.components.base import base_beam_executor
 from tfx.proto import example_gen_pb2
 from tfx.types import artifact_utils
 
-from shardwright.components.image_transform import statistics as image_transform_statistics
+from shardwright.components.image_transform import transformed_statistics as image_transform_statistics
 from shardwright.components.image_transform.analyze import GraphPlan, served_sums, statistics, write_transform_graph
-from shardwright.components.image_transform.figures import one_size, sums_file
-from shardwright.components.image_transform.plan import (
+from shardwright.components.image_transform.shard_figures import one_size, sums_file
+from shardwright.components.image_transform.text import Text, write_vocabularies
+from shardwright.components.image_transform.transform_plan import (
     TRAIN,
     TransformPlan,
     TransformWork,
@@ -32,8 +33,7 @@ from shardwright.components.image_transform.plan import (
     plan_transform,
     write_numbered,
 )
-from shardwright.components.image_transform.recipe import ingest_image_options, read_recipe
-from shardwright.components.image_transform.text import Text, write_vocabularies
+from shardwright.components.image_transform.transform_recipe import ingest_image_options, read_recipe
 from shardwright.components.runtime.artifacts import flushed_outputs
 from shardwright.components.runtime.beam import reachable, staging_root
 from shardwright.components.runtime.joined_examples import SOURCE, newest_examples, open_all, set_span, span_of
@@ -41,14 +41,14 @@ from shardwright.dataset.ledger import REJECTED
 from shardwright.dataset.manifest import MASKS
 from shardwright.dataset.reader import ImageDataset
 from shardwright.errors import CheckFailed
-from shardwright.fingerprint import fingerprint
 from shardwright.lineage.record import write_lineage
 from shardwright.loader import STATISTICS_FILE
-from shardwright.progress import print_note
+from shardwright.running.progress import print_note
 from shardwright.staging.commit import commit, completed_shards
 from shardwright.staging.staged import shard_progress
 from shardwright.staging.staging import Staging
 from shardwright.storage import hash_bytes, read_bytes
+from shardwright.storage.fingerprint import fingerprint
 from shardwright.storage.mirror import put_folder
 from shardwright.storage.whole_files import write_bytes, write_text
 

@@ -17,7 +17,7 @@ import numpy as np
 import tensorflow as tf
 from PIL import Image
 
-from shardwright.components.image_transform.figures import (
+from shardwright.components.image_transform.shard_figures import (
     Figures,
     Sums,
     channel_sums,
@@ -29,17 +29,17 @@ from shardwright.components.image_transform.figures import (
 from shardwright.components.image_transform.text import Text, text_values
 from shardwright.config import TransformConfig
 from shardwright.config.transform import KEEP
-from shardwright.dataset.facts import FactsCollector
-from shardwright.dataset.features import StoredFeatures
+from shardwright.dataset.feature_presets import StoredFeatures
 from shardwright.dataset.image_encoding import encode_image
 from shardwright.dataset.ledger import REJECTED
 from shardwright.dataset.reader import iter_records
+from shardwright.dataset.record_facts import FactsCollector
 from shardwright.dataset.resampled_annotations import CLASSES, moves_pixels, parsed, resample_annotations
 from shardwright.images import tf_ops
 from shardwright.images.geometry import Geometry, plan_geometry
 from shardwright.images.header import ImageError, ImageHeader
 from shardwright.images.read_header import read_header
-from shardwright.processes import usable_cores
+from shardwright.running.processes import usable_cores
 from shardwright.staging.staging import PlannedShard, RecordResult, Staging
 from shardwright.storage import map_threads
 from shardwright.tfrecords import encode, records

@@ -16,7 +16,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from shardwright.components.image_transform.recipe import changes_pixels
+from shardwright.components.image_transform.transform_recipe import changes_pixels
 from shardwright.config.images import ImagesConfig, images_config
 from shardwright.images import tf_ops
 

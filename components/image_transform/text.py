@@ -18,8 +18,8 @@ import tensorflow_transform as tft
 import tensorflow_transform.beam as tft_beam
 from tensorflow_transform.tf_metadata import dataset_metadata, schema_utils
 
-from shardwright.components.image_transform.features import asset_name
-from shardwright.components.image_transform.figures import in_groups, read_examples
+from shardwright.components.image_transform.shard_figures import in_groups, read_examples
+from shardwright.components.image_transform.transformed_features import asset_name
 from shardwright.components.runtime.beam import in_process_pipeline
 from shardwright.config.transform import COUNTS, DENSE, TextConfig
 from shardwright.dataset.reader import iter_records

@@ -9,7 +9,7 @@ from tfx.dsl.components.base import base_executor
 from tfx.types import Artifact, artifact_utils
 
 from shardwright.components.runtime.artifacts import flushed_outputs
-from shardwright.dataset.schema import parse_schema
+from shardwright.dataset.dataset_schema import parse_schema
 
 SCHEMA_TEXT = "schema_text"
 SCHEMA = "schema"

@@ -13,7 +13,7 @@ from tfx.orchestration.data_types import RuntimeParameter
 from tfx.types import Channel, component_spec, standard_artifacts
 
 from shardwright.components.input_resolver import executor
-from shardwright.components.runtime.arguments import check_arguments
+from shardwright.components.runtime.component_arguments import check_arguments
 from shardwright.config import Config, as_config
 from shardwright.config.inline import inline_config, read_span
 from shardwright.config.input import LabelsConfig

@@ -12,7 +12,7 @@ from shardwright.components.runtime.artifacts import flushed_outputs
 from shardwright.ingest import IngestRecipe, InputLocation, hash_input, survey_input
 from shardwright.ingest.baseline import BaselineRequest, resolve_baseline_at_run
 from shardwright.ingest.recipe import absolute_places, location_json
-from shardwright.progress import print_note, progress
+from shardwright.running.progress import print_note, progress
 from shardwright.storage.spans import NEWEST
 
 RECIPE = "recipe"

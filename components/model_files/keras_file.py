@@ -15,7 +15,7 @@ from typing import Any
 
 from shardwright.components.model_files.saved_model import models_are_trusted
 from shardwright.errors import DatasetError
-from shardwright.untrusted import parse_untrusted_json
+from shardwright.untrusted.json_text import parse_untrusted_json
 
 _ARCHITECTURE, _WEIGHTS = "config.json", "model.weights.h5"
 _MEMBERS = frozenset((_ARCHITECTURE, _WEIGHTS, "metadata.json"))

@@ -23,11 +23,11 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from shardwright import untrusted
 from shardwright.components.model_files.operations import ALLOWED, OF_ASSETS, OF_RESTORE, OF_SAVE
 from shardwright.errors import DatasetError
 from shardwright.storage import buckets, is_remote, read_bytes
-from shardwright.untrusted import TRUST_VARIABLE
+from shardwright.untrusted import json_text as untrusted
+from shardwright.untrusted.json_text import TRUST_VARIABLE
 
 _FILE = "saved_model.pb"
 # TensorFlow would read these instead, or beside it.

@@ -9,15 +9,15 @@ from tfx.types import BaseChannel, Channel, component_spec, standard_artifacts
 from tfx.types.experimental import simple_artifacts
 
 from shardwright.components.predictor import executor
-from shardwright.components.runtime.arguments import check_arguments
+from shardwright.components.runtime.component_arguments import check_arguments
 from shardwright.config import Config, as_config
 from shardwright.config.constructors import Unlabeled
 from shardwright.config.inline import inline_config
 from shardwright.config.options import at_least
 from shardwright.errors import ConfigError
 from shardwright.evaluation.submission import LAYOUTS
-from shardwright.fingerprint import canonical_json
 from shardwright.ingest.identify import IngestSource
+from shardwright.storage.fingerprint import canonical_json
 
 
 class PredictorSpec(component_spec.ComponentSpec):

@@ -9,16 +9,16 @@ from typing import Any
 from tfx.dsl.components.base import base_beam_executor
 from tfx.types import artifact_utils
 
-from shardwright.components.predictor.predict import PredictOptions, on_beam, predict
+from shardwright.components.predictor.predict_images import PredictOptions, on_beam, predict
 from shardwright.components.runtime.artifacts import flushed_outputs
 from shardwright.components.runtime.beam import staging_root
 from shardwright.config.constructors import Unlabeled
 from shardwright.config.inline import inline_config
 from shardwright.errors import CheckFailed
-from shardwright.fingerprint import fingerprint
 from shardwright.ingest.identify import IngestSource
 from shardwright.lineage.record import read_lineage, write_lineage
 from shardwright.storage.durable import write_file
+from shardwright.storage.fingerprint import fingerprint
 
 FINGERPRINT, OPTIONS = "input_fingerprint", "options"
 MODEL, PREDICTIONS = "model", "predictions"

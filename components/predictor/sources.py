@@ -11,8 +11,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from shardwright.components.image_transform.recipe import ingest_image_options, same_pixels
-from shardwright.components.predictor.model import ExportedModel
+from shardwright.components.image_transform.transform_recipe import ingest_image_options, same_pixels
+from shardwright.components.predictor.exported_model import ExportedModel
 from shardwright.config import ImagesConfig
 from shardwright.config.images import KEEP, images_config
 from shardwright.dataset.example_view import ExampleReader

@@ -7,7 +7,7 @@ from tfx.dsl.components.base import base_component, executor_spec
 from tfx.types import BaseChannel, Channel, component_spec, standard_artifacts, standard_component_specs
 
 from shardwright.components.pusher import executor
-from shardwright.components.runtime.arguments import check_arguments
+from shardwright.components.runtime.component_arguments import check_arguments
 from shardwright.config import Config, as_config
 from shardwright.ingest.baseline import push_directory_of
 

@@ -17,7 +17,7 @@ from tfx.types import Artifact, artifact_utils
 from tfx.types.standard_component_specs import PUSH_DESTINATION_KEY, PUSHED_MODEL_KEY
 from tfx.utils import io_utils, proto_utils
 
-from shardwright.components.evaluator.summary import EXAMPLES_PLACE, read_evaluation
+from shardwright.components.evaluator.result_files import EXAMPLES_PLACE, read_evaluation
 from shardwright.components.model_files.saved_model import check_saved_model
 from shardwright.components.runtime.artifacts import flush_artifact, flushed_outputs
 from shardwright.errors import CheckFailed

@@ -13,13 +13,13 @@ from tfx.types import BaseChannel, Channel, component_spec, standard_artifacts
 from tfx.types.experimental import simple_artifacts
 
 from shardwright.components.report import executor
-from shardwright.components.runtime.arguments import check_arguments
+from shardwright.components.runtime.component_arguments import check_arguments
 from shardwright.config import Config, as_config
 from shardwright.config.evaluation import DriftConfig, SkewConfig
 from shardwright.config.inline import as_section
 from shardwright.drift.monitor import open_reference
-from shardwright.fingerprint import canonical_json
 from shardwright.ingest.baseline import REFERENCE, refuse_baseline, resolve_baseline
+from shardwright.storage.fingerprint import canonical_json
 
 
 class ReportSpec(component_spec.ComponentSpec):

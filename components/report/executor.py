@@ -15,15 +15,15 @@ from shardwright.components.data_gate.anomalies import find_anomalous_examples, 
 from shardwright.components.runtime.artifacts import flushed_outputs
 from shardwright.components.runtime.joined_examples import open_all
 from shardwright.config.evaluation import DriftConfig, SkewConfig
+from shardwright.dataset.dataset_schema import parse_schema
 from shardwright.dataset.reader import ImageDataset
-from shardwright.dataset.schema import parse_schema
 from shardwright.drift.chapter import record_tiles
 from shardwright.drift.monitor import REFERENCE_VARIABLE, DriftCheck, check_drift, check_splits
-from shardwright.fingerprint import canonical_json, fingerprint
 from shardwright.lineage.record import write_lineage
-from shardwright.report.anomalies import Anomaly, anomaly_chapter, leaks, write_verdict
+from shardwright.report.anomaly_chapter import Anomaly, anomaly_chapter, leaks, write_verdict
 from shardwright.report.contact_sheets import CHAPTER_BUDGET, Sheets
 from shardwright.report.page import REPORT_FILE, collect_page, render, write_page
+from shardwright.storage.fingerprint import canonical_json, fingerprint
 
 
 class Executor(base_executor.BaseExecutor):

@@ -18,7 +18,7 @@ from shardwright.storage import buckets, durable, is_remote, map_threads, reader
 from shardwright.storage.durable import write_file
 from shardwright.storage.mirror import Mirror
 from shardwright.storage.paths import split_url
-from shardwright.untrusted import fields, parse_untrusted_json
+from shardwright.untrusted.json_text import fields, parse_untrusted_json
 
 if TYPE_CHECKING:
     # The workers of a training read and write records, too; they need no TFX.

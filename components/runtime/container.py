@@ -24,7 +24,6 @@ from shardwright.components.image_trainer.devices.hosts import this_host
 from shardwright.components.runtime.artifacts import fetch_folder
 from shardwright.components.runtime.beam import in_process_beam
 from shardwright.components.runtime.heartbeat import watched
-from shardwright.components.runtime.jobset import Cluster, JobSetTask, run_as_jobset
 from shardwright.components.runtime.mounts import (
     AS_THEY_ARE,
     HOW,
@@ -40,11 +39,12 @@ from shardwright.components.runtime.mounts import (
 )
 from shardwright.components.runtime.packed import unpack_parameters
 from shardwright.components.runtime.page_outputs import fill_page_outputs, take_page_outputs
+from shardwright.components.runtime.run_jobset import Cluster, JobSetTask, run_as_jobset
 from shardwright.components.runtime.tfx_compat import run_task
 from shardwright.errors import ShardwrightError
-from shardwright.escaping import escape_message, escaped_streams
-from shardwright.processes import sigterm_raises
+from shardwright.running.processes import sigterm_raises
 from shardwright.storage.mirror import put_folder
+from shardwright.text.escaping import escape_message, escaped_streams
 
 _INVOCATION = "--json_serialized_invocation_args"
 _INPUTS_SPEC = "--json_serialized_inputs_spec_args"

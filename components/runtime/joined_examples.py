@@ -16,15 +16,15 @@ from dataclasses import dataclass, field, replace
 
 from tfx.types import Artifact, artifact_utils, standard_artifacts
 
-from shardwright.components.runtime.examples import open_examples
+from shardwright.components.runtime.open_examples import open_examples
 from shardwright.dataset.joinable import check_same, largest_limit
 from shardwright.dataset.ledger import DUPLICATE
 from shardwright.dataset.reader import ImageDataset, LocatedShard, contents_of
-from shardwright.dataset.statistics import STATISTICS_FILE, derived_statistics
-from shardwright.fingerprint import fingerprint
-from shardwright.progress import counted, print_note
+from shardwright.dataset.train_statistics import STATISTICS_FILE, derived_statistics
+from shardwright.running.progress import counted, print_note
 from shardwright.staging.commit import DatasetPlan, commit
 from shardwright.staging.staging import PlannedShard, RecordResult, Staging
+from shardwright.storage.fingerprint import fingerprint
 from shardwright.storage.whole_files import write_text
 from shardwright.tfrecords.encode import byte_strings, encode_example
 from shardwright.tfrecords.records import decode_example

@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from shardwright.components.evaluator.summary import read_details, read_evaluation
+from shardwright.components.evaluator.result_files import read_details, read_evaluation
 from shardwright.report.page import REPORT_FILE
 from shardwright.storage import buckets
 from shardwright.storage.durable import copy_file

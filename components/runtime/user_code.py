@@ -29,12 +29,12 @@ from importlib.machinery import EXTENSION_SUFFIXES, PathFinder
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from shardwright.checksum import checksum_file
 from shardwright.components.runtime.static_imports import StaticImports, static_imports
 from shardwright.config.calls import check_call
 from shardwright.config.trainer import import_path_form
 from shardwright.errors import UsageError
-from shardwright.fingerprint import fingerprint
+from shardwright.storage.checksum import checksum_file
+from shardwright.storage.fingerprint import fingerprint
 
 Code = Mapping[str, str]
 

@@ -8,11 +8,11 @@ from typing import Any
 from tfx.dsl.components.base import base_beam_component, executor_spec
 from tfx.types import BaseChannel, Channel, component_spec, standard_artifacts
 
-from shardwright.components.runtime.arguments import check_arguments
+from shardwright.components.runtime.component_arguments import check_arguments
 from shardwright.components.statistics_gen import executor
 from shardwright.config import Config, as_config
 from shardwright.errors import ConfigError
-from shardwright.fingerprint import canonical_json
+from shardwright.storage.fingerprint import canonical_json
 
 
 class StatisticsGenSpec(component_spec.ComponentSpec):

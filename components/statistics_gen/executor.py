@@ -20,8 +20,8 @@ from tfx_bsl.arrow import table_util
 from shardwright.components.runtime.artifacts import flushed_outputs
 from shardwright.components.runtime.joined_examples import as_artifact, newest_examples, open_all, span_of
 from shardwright.components.runtime.tfdv_compat import Slicer, StatisticsOfSplits
+from shardwright.dataset.dataset_schema import class_features, identity_features, nearly_distinct
 from shardwright.dataset.reader import ImageDataset
-from shardwright.dataset.schema import class_features, identity_features, nearly_distinct
 from shardwright.errors import UsageError
 from shardwright.report.samples import key_folder
 from shardwright.storage import is_remote

@@ -14,8 +14,7 @@ from shardwright.config.kubernetes_names import mount_point
 from shardwright.config.pods import ALL, PodConfig
 from shardwright.config.yaml_text import dump_yaml
 from shardwright.errors import UsageError
-from shardwright.pipelines.cloud.compile import check_required
-from shardwright.pipelines.cloud.deliver import (
+from shardwright.pipelines.cloud.deliver_model import (
     DeliveryOptions,
     Services,
     blessed_model,
@@ -23,7 +22,8 @@ from shardwright.pipelines.cloud.deliver import (
     registered_version,
 )
 from shardwright.pipelines.cloud.kserve import pushed_folder
-from shardwright.pipelines.cloud.pods import add_to_pod, mounted_claims, restrict
+from shardwright.pipelines.cloud.pipeline_document import check_required
+from shardwright.pipelines.cloud.pod_documents import add_to_pod, mounted_claims, restrict
 from shardwright.storage.paths import scheme_of
 
 if TYPE_CHECKING:

@@ -36,7 +36,7 @@ def add(commands: Commands) -> None:
 def _loader(options: argparse.Namespace) -> int:
     from shardwright.errors import DatasetError, UsageError
     from shardwright.pipelines.runs.logs import log_to_file
-    from shardwright.processes import keep_tensors
+    from shardwright.running.processes import keep_tensors
 
     for name, count in {"--batch-size": options.batch_size, "--rounds": options.rounds}.items():
         if count < 1:

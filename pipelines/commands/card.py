@@ -77,8 +77,8 @@ def _of_dataset(options: argparse.Namespace, given: dict[str, str]) -> str:
     from shardwright.dataset.reader import ImageDataset
     from shardwright.pipelines.cards import croissant, data_card
     from shardwright.pipelines.commands.stats import figures_of
-    from shardwright.progress import progress
     from shardwright.report.page import collect_page
+    from shardwright.running.progress import progress
 
     dataset = ImageDataset.open(options.path)
     total = sum(shard.records for shard in dataset.manifest.shards)
@@ -105,7 +105,7 @@ def _of_model(options: argparse.Namespace) -> str:
 
 def _figures(places: list[str]) -> Figures | None:
     """Returns the figures of the first evaluation that can be read."""
-    from shardwright.components.evaluator.summary import read_evaluation
+    from shardwright.components.evaluator.result_files import read_evaluation
     from shardwright.errors import ShardwrightError
 
     for place in places:
@@ -119,7 +119,7 @@ def _figures(places: list[str]) -> Figures | None:
 def _classes(place: str) -> list[str]:
     """Returns the names of a model's classes; none if its file cannot be read."""
     from shardwright.storage import read_bytes
-    from shardwright.untrusted import parse_untrusted_json
+    from shardwright.untrusted.json_text import parse_untrusted_json
 
     for folder in (place, f"{place}/Format-Serving"):
         try:

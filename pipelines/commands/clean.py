@@ -11,7 +11,7 @@ from shardwright.pipelines.commands.parsers import Commands, refuse_unused
 from shardwright.pipelines.commands.results import print_json
 
 if TYPE_CHECKING:
-    from shardwright.pipelines.runs.clean import CleanResult
+    from shardwright.pipelines.runs.clean_folder import CleanResult
 
 _ENDINGS = (".yaml", ".yml")
 
@@ -36,7 +36,7 @@ def add(commands: Commands) -> None:
 
 def _clean(options: argparse.Namespace) -> int:
     from shardwright.errors import UsageError
-    from shardwright.pipelines.runs.clean import clean
+    from shardwright.pipelines.runs.clean_folder import clean
 
     if options.target is not None:
         return _clean_bucket(options)
@@ -57,7 +57,7 @@ def _clean(options: argparse.Namespace) -> int:
 
 def _clean_bucket(options: argparse.Namespace) -> int:
     from shardwright.config import load_config
-    from shardwright.pipelines.cloud.clean import bucket_places, clean_bucket, lifecycle_text
+    from shardwright.pipelines.cloud.clean_bucket import bucket_places, clean_bucket, lifecycle_text
 
     if options.lifecycle:
         refuse_unused(options, "--lifecycle", "--keep", "--superseded")

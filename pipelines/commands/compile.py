@@ -10,7 +10,7 @@ from pathlib import Path
 from shardwright.pipelines.commands.files import add_force, check_free, compiled_pipeline
 from shardwright.pipelines.commands.parsers import Commands
 from shardwright.pipelines.commands.results import print_json
-from shardwright.progress import print_note
+from shardwright.running.progress import print_note
 
 
 def add(commands: Commands) -> None:
@@ -48,16 +48,16 @@ def _compile(options: argparse.Namespace) -> int:
         check_free("--out", options.out, force=options.force)
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
     with quiet_libraries():
-        from shardwright.pipelines.cloud.compile import DATA_ROOT, SPAN, containers
+        from shardwright.pipelines.cloud.pipeline_document import DATA_ROOT, SPAN, containers
 
-        importlib.import_module(f"shardwright.pipelines.{options.target}")
+        importlib.import_module(f"shardwright.pipelines.compile_{options.target}")
     if options.target == "vertex":
-        from shardwright.pipelines.vertex import compile_vertex, vertex_document
+        from shardwright.pipelines.compile_vertex import compile_vertex, vertex_document
 
         compiled = compile_vertex(config, config_file)
         text = vertex_document(compiled)
     else:
-        from shardwright.pipelines.kubeflow import compile_kubeflow, kubeflow_document
+        from shardwright.pipelines.compile_kubeflow import compile_kubeflow, kubeflow_document
 
         compiled = compile_kubeflow(config, config_file)
         text = kubeflow_document(config, compiled)

@@ -27,7 +27,7 @@ def add(commands: Commands) -> None:
 
 def _convert(options: argparse.Namespace) -> int:
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
-    from shardwright.components.predictor.convert import convert
+    from shardwright.components.predictor.convert_model import convert
     from shardwright.pipelines.runs.logs import quiet_libraries
 
     with quiet_libraries():

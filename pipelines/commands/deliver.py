@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 from shardwright.pipelines.commands.files import add_trust
 from shardwright.pipelines.commands.parsers import Commands, refuse_unused
 from shardwright.pipelines.commands.results import print_json
-from shardwright.progress import print_note
+from shardwright.running.progress import print_note
 
 if TYPE_CHECKING:
     from shardwright.config import Config
-    from shardwright.pipelines.cloud.deliver import DeliveryOptions, Services
+    from shardwright.pipelines.cloud.deliver_model import DeliveryOptions, Services
 
 _MOST_TOKEN = 1 << 16
 # The options of an endpoint, and those among them that another way to deliver uses.
@@ -56,14 +56,14 @@ def _deliver(options: argparse.Namespace) -> int:
     from shardwright.pipelines.runs.logs import quiet_libraries
 
     with quiet_libraries():
-        from shardwright.pipelines.cloud.deliver import (
+        from shardwright.pipelines.cloud.deliver_model import (
             SERVING_IMAGE,
             DeliveryOptions,
             deliver,
             delivery_requests,
             roll_back,
         )
-    from shardwright.pipelines.cloud.runs import google_errors
+    from shardwright.pipelines.cloud.vertex_runs import google_errors
 
     _check_options(options)
     config = load_config(options.config)
@@ -141,7 +141,7 @@ def _register(config: Config, options: argparse.Namespace) -> int:
 def _batch(config: Config, wanted: DeliveryOptions, options: argparse.Namespace) -> int:
     """Starts a batch prediction on Vertex AI."""
     from shardwright.pipelines.cloud.batch import shown_batch_request, start_batch
-    from shardwright.pipelines.cloud.runs import google_errors
+    from shardwright.pipelines.cloud.vertex_runs import google_errors
 
     images, out = options.batch
     if options.dry_run:
@@ -170,7 +170,7 @@ def _options(config: Config) -> dict[str, str]:
 def _services(config: Config) -> Services:
     from google.cloud import aiplatform_v1 as vertex
 
-    from shardwright.pipelines.cloud.deliver import Services
+    from shardwright.pipelines.cloud.deliver_model import Services
 
     options = _options(config)
     return Services(

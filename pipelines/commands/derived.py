@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from shardwright.pipelines.commands.parsers import Commands, refuse_unused
 from shardwright.pipelines.commands.results import dataset_row, print_json
-from shardwright.progress import counted
+from shardwright.running.progress import counted
 
 if TYPE_CHECKING:
-    from shardwright.config.dataset import ShardsConfig
+    from shardwright.config.shards import ShardsConfig
     from shardwright.dataset.manifest import Manifest
     from shardwright.dataset.reader import ImageDataset
     from shardwright.edit.derive import Derived
@@ -60,7 +60,7 @@ def _subset(options: argparse.Namespace) -> int:
     from shardwright.edit.derive import Derived
     from shardwright.edit.subset import stratified
     from shardwright.errors import UsageError
-    from shardwright.fingerprint import fingerprint, text_number
+    from shardwright.storage.fingerprint import fingerprint, text_number
 
     if options.share is not None:
         between("--share", options.share, 1e-9, 1)
@@ -154,8 +154,8 @@ def check_keys(name: str, keys: set[str], known: Iterable[str]) -> None:
 
 
 def _shards(options: argparse.Namespace) -> ShardsConfig:
-    from shardwright.config.dataset import ShardsConfig
     from shardwright.config.options import between
+    from shardwright.config.shards import ShardsConfig
 
     size = None
     if options.shard_size is not None:

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 from shardwright.pipelines.commands.files import add_force, new_page
 from shardwright.pipelines.commands.parsers import Commands
 from shardwright.pipelines.commands.results import print_json
-from shardwright.progress import counted
+from shardwright.running.progress import counted
 
 if TYPE_CHECKING:
-    from shardwright.edit.diff import Differences
+    from shardwright.edit.diff_datasets import Differences
 
 _ROWS = 20
 
@@ -29,8 +29,8 @@ def add(commands: Commands) -> None:
 
 def _diff(options: argparse.Namespace) -> int:
     from shardwright.dataset.reader import ImageDataset
-    from shardwright.edit.diff import find_differences
-    from shardwright.progress import progress
+    from shardwright.edit.diff_datasets import find_differences
+    from shardwright.running.progress import progress
 
     one, other = ImageDataset.open(options.one), ImageDataset.open(options.other)
     page = None
@@ -41,7 +41,7 @@ def _diff(options: argparse.Namespace) -> int:
     with progress(total, "comparing records", quiet=options.json) as shown:
         found = find_differences(one, other, shown)
     if page is not None:
-        from shardwright.edit.diff import render_differences
+        from shardwright.edit.diff_datasets import render_differences
         from shardwright.report.page import write_page
 
         write_page(page, render_differences(found, one, other))
@@ -56,7 +56,7 @@ def _diff(options: argparse.Namespace) -> int:
 
 def _text(found: Differences) -> str:
     from shardwright.display.html import plain
-    from shardwright.edit.diff import CHANGE_KINDS
+    from shardwright.edit.diff_datasets import CHANGE_KINDS
 
     both, first, second = found.images
     lines = [f"{counted(both, 'image')} in both, {first} in the first, {second} in the second"]

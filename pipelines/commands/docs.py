@@ -5,9 +5,9 @@ from __future__ import annotations
 import argparse
 import sys
 
-from shardwright.escaping import unescaped
 from shardwright.pipelines.commands.documentation import page_text, page_titles
 from shardwright.pipelines.commands.parsers import Commands
+from shardwright.text.escaping import unescaped
 
 _WIDTH = 110
 

@@ -18,7 +18,7 @@ def add(commands: Commands) -> None:
 
 
 def _doctor(options: argparse.Namespace) -> int:
-    from shardwright.pipelines.doctor import diagnose
+    from shardwright.pipelines.installation import diagnose
 
     found = diagnose()
     if options.json:

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from shardwright.errors import CheckFailed, ConfigError, DatasetError, NotFound, StorageError, UsageError
-from shardwright.extras import MissingExtra
 from shardwright.pipelines.commands.catalog import ENTRIES
+from shardwright.running.extras import MissingExtra
 
 COMMANDS_PAGE = "reference/command-line.md"
 _FOLDER = Path(__file__).parents[2] / "docs"

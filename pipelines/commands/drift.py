@@ -5,10 +5,10 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from shardwright.escaping import escape
 from shardwright.pipelines.commands.files import add_force, new_page
 from shardwright.pipelines.commands.parsers import Commands
 from shardwright.pipelines.commands.results import print_json
+from shardwright.text.escaping import escape
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -78,7 +78,7 @@ def _write_page(target: Path, options: argparse.Namespace, checks: list[DriftChe
 def _between_datasets(options: argparse.Namespace, alpha: float) -> DriftCheck:
     from shardwright.config.evaluation import DriftConfig
     from shardwright.drift.monitor import check_paths
-    from shardwright.progress import progress
+    from shardwright.running.progress import progress
 
     config = DriftConfig(options.reference, options.count, alpha, tuple(options.ignore))
     with progress(2 * options.count, "measuring images", quiet=options.json) as shown:
@@ -90,7 +90,7 @@ def _between_splits(options: argparse.Namespace, alpha: float) -> list[DriftChec
     from shardwright.dataset.reader import ImageDataset
     from shardwright.drift.monitor import check_splits
     from shardwright.errors import UsageError
-    from shardwright.progress import progress
+    from shardwright.running.progress import progress
 
     config = SkewConfig(options.count, alpha, tuple(options.ignore))
     dataset = ImageDataset.open(options.reference)
@@ -101,7 +101,7 @@ def _between_splits(options: argparse.Namespace, alpha: float) -> list[DriftChec
 
 
 def _text(comparison: Comparison) -> str:
-    from shardwright.display.numbers import plain_number
+    from shardwright.display.histograms import plain_number
     from shardwright.drift.compare import LEAST
 
     # The last column is for --ignore, and for gate.drift.ignore.

@@ -28,7 +28,7 @@ def add(commands: Commands) -> None:
 def _estimate(options: argparse.Namespace) -> int:
     from shardwright.config import load_config
     from shardwright.errors import UsageError
-    from shardwright.pipelines.cloud.estimate import estimate, estimate_text, read_prices
+    from shardwright.pipelines.cloud.costs import estimate, estimate_text, read_prices
 
     if (options.images is None) != (options.image_size is None):
         raise UsageError("--images and --image-size need each other.")
@@ -51,7 +51,7 @@ def _listed(config: Config) -> tuple[int, int]:
     """Returns number and bytes of the images of an input; of all its files where none has the ending of an image."""
     from shardwright.images.header import has_image_ending
     from shardwright.ingest import locate
-    from shardwright.ingest.spans import read_spans
+    from shardwright.ingest.select_spans import read_spans
 
     found = read_spans(locate(config), config.input.on_conflict, config.input.exclude).listing
     sizes = [size for name, size in zip(found.names, found.sizes, strict=True) if has_image_ending(name)]

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import argparse
 
-from shardwright.label_formats import EXPORTS
+from shardwright.config.label_formats import EXPORTS
 from shardwright.pipelines.commands.parsers import Commands
 from shardwright.pipelines.commands.results import print_json
-from shardwright.progress import counted
+from shardwright.running.progress import counted
 
 
 def add(commands: Commands) -> None:
@@ -60,8 +60,8 @@ def add(commands: Commands) -> None:
 
 def _export(options: argparse.Namespace) -> int:
     from shardwright.dataset.reader import ImageDataset
-    from shardwright.edit.export import ExportOptions, export
-    from shardwright.progress import progress
+    from shardwright.edit.export_dataset import ExportOptions, export
+    from shardwright.running.progress import progress
 
     how = ExportOptions(
         options.layout,

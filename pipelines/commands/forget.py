@@ -70,7 +70,7 @@ def _forget(options: argparse.Namespace) -> int:
 
 def _without(dataset: ImageDataset, keys: set[str], file: str) -> Derived:
     from shardwright.edit.derive import Derived
-    from shardwright.fingerprint import fingerprint
+    from shardwright.storage.fingerprint import fingerprint
 
     written = (key for split in dataset.splits for key in dataset.keys(split))
     check_keys(file, keys, chain(written, (row.key for row in dataset.ledger())))

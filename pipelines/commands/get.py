@@ -25,7 +25,7 @@ def add(commands: Commands) -> None:
 def _get(options: argparse.Namespace) -> int:
     from shardwright.dataset.reader import ImageDataset
     from shardwright.pipelines.commands.inspect import print_record
-    from shardwright.verify.inspect import view_record
+    from shardwright.verify.describe import view_record
 
     found = ImageDataset.open(options.dataset).fetch(options.key)
     view = view_record(found.payload, f"{found.shard}, record {found.record}, split {found.split}")

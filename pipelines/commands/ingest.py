@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from shardwright.pipelines.commands.files import add_show, picture_file
 from shardwright.pipelines.commands.parsers import Commands
 from shardwright.pipelines.commands.results import dataset_row, print_json, print_rejects
-from shardwright.progress import counted, print_note
+from shardwright.running.progress import counted, print_note
 
 if TYPE_CHECKING:
     from shardwright.errors import ShardwrightError
@@ -71,11 +71,11 @@ def _add_readings(error: ShardwrightError, file: str, pictures: str | None) -> N
         file: the configuration.
         pictures: the PNG of `--show`, empty for the terminal; `None` without the option.
     """
-    from shardwright.config.load import parse_config, read_mapping
+    from shardwright.config.yaml_config import parse_config, read_mapping
     from shardwright.ingest import IngestRecipe, locate, survey_input
     from shardwright.ingest.baseline import without_baseline
+    from shardwright.pipelines.init.read_trial import nested
     from shardwright.pipelines.init.show import hint, show_readings
-    from shardwright.pipelines.init.trial import nested
 
     def survey(options: Mapping[str, Any]) -> SurveyedInput:
         config = without_baseline(parse_config(nested({**read_mapping(file), **options}), base=os.getcwd()))

@@ -10,10 +10,10 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from shardwright.errors import Reading, ShardwrightError, UsageError, unwritable
-from shardwright.escaping import escape
 from shardwright.pipelines.commands.files import add_force, add_show, check_free, picture_file
 from shardwright.pipelines.commands.parsers import Commands
 from shardwright.pipelines.commands.results import print_json
+from shardwright.text.escaping import escape
 
 if TYPE_CHECKING:
     from shardwright.ingest import SurveyedInput
@@ -62,10 +62,10 @@ def add(commands: Commands) -> None:
 def _init(options: argparse.Namespace) -> int:
     from shardwright.config.json_schema import schema_line
     from shardwright.display.readings import Column
+    from shardwright.pipelines.init.commented_yaml import yaml_text
     from shardwright.pipelines.init.show import ReadInput, show
     from shardwright.pipelines.init.spell_out import resolve_input
     from shardwright.pipelines.init.write_project import pipeline_name
-    from shardwright.pipelines.init.yaml_text import yaml_text
 
     if options.out == "":
         raise UsageError(f"--out: is empty. Name a file, or {_STDOUT} to print it.")

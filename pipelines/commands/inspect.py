@@ -8,13 +8,13 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from shardwright.escaping import escape, unescaped
 from shardwright.pipelines.commands.parsers import Commands
 from shardwright.pipelines.commands.results import print_json
-from shardwright.progress import counted
+from shardwright.running.progress import counted
+from shardwright.text.escaping import escape, unescaped
 
 if TYPE_CHECKING:
-    from shardwright.verify.inspect import DatasetView, FileView, RecordView
+    from shardwright.verify.describe import DatasetView, FileView, RecordView
 
 _GAP = "  "
 _SHOWN = 60
@@ -34,7 +34,7 @@ def add(commands: Commands) -> None:
 def _inspect(options: argparse.Namespace) -> int:
     from shardwright.errors import UsageError
     from shardwright.storage import is_folder
-    from shardwright.verify.inspect import record_of_file, view_dataset, view_file, view_record
+    from shardwright.verify.describe import record_of_file, view_dataset, view_file, view_record
 
     if options.record is not None and options.record < 0:
         raise UsageError(f"--record: {options.record} is not a record number. Count from 0.")
@@ -127,7 +127,7 @@ def print_record(view: RecordView, payload: bytes) -> None:
 
 def _picture(view: RecordView, payload: bytes) -> str:
     from shardwright.tfrecords.records import find_feature
-    from shardwright.verify.inspect import draw
+    from shardwright.verify.describe import draw
 
     columns, lines = shutil.get_terminal_size()
     found = find_feature(payload, view.image) if view.image else None

@@ -9,11 +9,11 @@ from collections.abc import Mapping, Sequence
 from itertools import takewhile
 from typing import Any, NoReturn
 
-from shardwright.escaping import escape
 from shardwright.pipelines.commands.argparse_compat import actions_of
 from shardwright.pipelines.commands.catalog import ENTRIES, GROUPS
 from shardwright.pipelines.commands.documentation import address
-from shardwright.untrusted import is_text
+from shardwright.text.escaping import escape
+from shardwright.untrusted.json_text import is_text
 
 _WIDTH = 100
 # From this likeness on, a name is suggested.

@@ -9,13 +9,13 @@ import sys
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from shardwright.escaping import escape
 from shardwright.pipelines.commands.files import add_force, add_trust, check_free
 from shardwright.pipelines.commands.parsers import Commands
 from shardwright.pipelines.commands.results import print_json
+from shardwright.text.escaping import escape
 
 if TYPE_CHECKING:
-    from shardwright.components.predictor.predict import RunParts
+    from shardwright.components.predictor.predict_images import RunParts
 
 # Those of `evaluation.submission`, which the help of all commands does not import.
 DIALECTS = (
@@ -64,7 +64,7 @@ def _predict(options: argparse.Namespace) -> int:
         check_free("--out", os.path.expanduser(options.out), force=options.force)
     dialect = options.dialect if options.like is None else _dialect_of(options.like)
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
-    from shardwright.components.predictor.predict import PredictOptions, predict
+    from shardwright.components.predictor.predict_images import PredictOptions, predict
     from shardwright.pipelines.runs.logs import quiet_libraries
 
     model = _last_model(options.model) if options.unblessed else options.model
@@ -96,7 +96,7 @@ def _predict(options: argparse.Namespace) -> int:
 def _last_model(run: str) -> str:
     """Returns the model that a run trained last, and says which."""
     from shardwright.pipelines.runs.metadata_store import last_model
-    from shardwright.progress import print_note
+    from shardwright.running.progress import print_note
 
     model = last_model(os.path.abspath(run))
     print_note(f"--unblessed: {model}")
@@ -107,7 +107,7 @@ def _on_beam(given: list[str]) -> RunParts:
     """Returns a function that predicts parts on the runner of these options."""
     import apache_beam as beam
 
-    from shardwright.components.predictor.predict import on_beam
+    from shardwright.components.predictor.predict_images import on_beam
     from shardwright.components.runtime.beam import in_process_beam
 
     def make_pipeline() -> beam.Pipeline:

@@ -6,14 +6,14 @@ import argparse
 import dataclasses
 from typing import TYPE_CHECKING, Any
 
-from shardwright.escaping import escape
 from shardwright.pipelines.commands.parsers import Commands, refuse_unused
 from shardwright.pipelines.commands.results import print_json
-from shardwright.progress import counted
+from shardwright.running.progress import counted
+from shardwright.text.escaping import escape
 
 if TYPE_CHECKING:
-    from shardwright.pipelines.preflight.facts import Facts
-    from shardwright.pipelines.preflight.findings import PreflightReport
+    from shardwright.pipelines.preflight.rule_report import PreflightReport
+    from shardwright.pipelines.preflight.run_facts import Facts
 
 _GAP = "  "
 
@@ -39,8 +39,8 @@ def _preflight(options: argparse.Namespace) -> int:
     from shardwright.pipelines.runs.logs import quiet_libraries
 
     with quiet_libraries():
-        from shardwright.pipelines.preflight.findings import check
         from shardwright.pipelines.preflight.measure import gather, with_dataset
+        from shardwright.pipelines.preflight.rule_report import check
         from shardwright.pipelines.preflight.rules import RULES
 
     for name in ("hosts", "needed", "host_memory", "host_processors", "seconds"):

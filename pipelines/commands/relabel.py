@@ -5,10 +5,10 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from shardwright.label_formats import AUTO, FORMATS
+from shardwright.config.label_formats import AUTO, FORMATS
 from shardwright.pipelines.commands.parsers import Commands
 from shardwright.pipelines.commands.results import dataset_row, print_json, print_rejects
-from shardwright.progress import counted, print_note
+from shardwright.running.progress import counted, print_note
 
 if TYPE_CHECKING:
     from shardwright.config.input import LabelsConfig
@@ -48,7 +48,7 @@ def add(commands: Commands) -> None:
 
 def _relabel(options: argparse.Namespace) -> int:
     from shardwright.dataset.reader import ImageDataset
-    from shardwright.edit.relabel import relabel
+    from shardwright.edit.relabel_dataset import relabel
     from shardwright.staging.commit import is_committed
 
     existed = is_committed(options.out)

@@ -38,7 +38,7 @@ def print_rejects(out: str | os.PathLike[str], manifest: Manifest) -> None:
     """Prints the first rejected inputs of a new dataset with their reasons, and where all of them are."""
     from shardwright.dataset.ledger import REJECTED
     from shardwright.dataset.reader import ImageDataset
-    from shardwright.escaping import escape
+    from shardwright.text.escaping import escape
 
     count = manifest.totals.get(REJECTED, 0)
     if not count:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import argparse
 from collections import Counter
 
-from shardwright.escaping import escape
 from shardwright.pipelines.commands.parsers import Commands
 from shardwright.pipelines.commands.results import dataset_row, print_json
-from shardwright.progress import print_note
+from shardwright.running.progress import print_note
+from shardwright.text.escaping import escape
 
 _SHOWN = 5
 

@@ -20,6 +20,6 @@ def add(commands: Commands) -> None:
 
 
 def _run(options: argparse.Namespace) -> int:
-    from shardwright.pipelines.local import run_local
+    from shardwright.pipelines.run_local import run_local
 
     return run_local(options.config, root=options.root, verbose=options.verbose, as_json=options.json)

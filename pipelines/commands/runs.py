@@ -26,7 +26,7 @@ def add(commands: Commands) -> None:
 
 def _status(options: argparse.Namespace) -> int:
     from shardwright.config import load_config
-    from shardwright.pipelines.cloud.runs import SUCCEEDED, get_run, list_runs
+    from shardwright.pipelines.cloud.vertex_runs import SUCCEEDED, get_run, list_runs
 
     config = load_config(options.config)
     if options.run is None:
@@ -54,7 +54,7 @@ def _status(options: argparse.Namespace) -> int:
 
 def _cancel(options: argparse.Namespace) -> int:
     from shardwright.config import load_config
-    from shardwright.pipelines.cloud.runs import cancel_run
+    from shardwright.pipelines.cloud.vertex_runs import cancel_run
 
     run = cancel_run(load_config(options.config), options.run)
     if options.json:

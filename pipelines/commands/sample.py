@@ -6,7 +6,7 @@ import argparse
 
 from shardwright.pipelines.commands.parsers import Commands
 from shardwright.pipelines.commands.results import print_json
-from shardwright.progress import counted
+from shardwright.running.progress import counted
 
 
 def add(commands: Commands) -> None:

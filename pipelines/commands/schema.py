@@ -38,7 +38,7 @@ def _add_json(parser: argparse.ArgumentParser, what: str) -> None:
 
 def _render(options: argparse.Namespace) -> int:
     from shardwright.config import load_config
-    from shardwright.pipelines.inputs import render_schema_file
+    from shardwright.pipelines.graph_inputs import render_schema_file
 
     file = str(render_schema_file(load_config(options.config), Path(options.config), force=options.force))
     if options.json:
@@ -50,10 +50,10 @@ def _render(options: argparse.Namespace) -> int:
 
 def _infer(options: argparse.Namespace) -> int:
     from shardwright.config.options import between
+    from shardwright.dataset.dataset_schema import infer_schema
     from shardwright.dataset.reader import ImageDataset
-    from shardwright.dataset.schema import infer_schema
-    from shardwright.progress import progress
     from shardwright.report.page import write_page
+    from shardwright.running.progress import progress
 
     between("--margin", options.margin, 0, 10)
     dataset = ImageDataset.open(options.dataset)
@@ -70,7 +70,7 @@ def _infer(options: argparse.Namespace) -> int:
 
 
 def _diff(options: argparse.Namespace) -> int:
-    from shardwright.dataset.schema import schema_difference
+    from shardwright.dataset.dataset_schema import schema_difference
     from shardwright.errors import UsageError
     from shardwright.storage import read_bytes
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from shardwright.pipelines.commands.parsers import Commands
 from shardwright.pipelines.commands.results import print_json
-from shardwright.progress import counted
+from shardwright.running.progress import counted
 
 if TYPE_CHECKING:
     from shardwright.report.page import PageInput
@@ -26,8 +26,8 @@ def add(commands: Commands) -> None:
 
 def _stats(options: argparse.Namespace) -> int:
     from shardwright.dataset.reader import ImageDataset
-    from shardwright.progress import progress
     from shardwright.report.page import collect_page
+    from shardwright.running.progress import progress
 
     dataset = ImageDataset.open(options.dataset)
     total = sum(shard.records for shard in dataset.manifest.shards)
@@ -96,8 +96,8 @@ def of_images(measure: dict[str, Any], figures: dict[str, Any]) -> str:
 
 
 def _lines(figures: dict[str, Any]) -> list[str]:
+    from shardwright.display.histograms import plain_number
     from shardwright.display.html import plain
-    from shardwright.display.numbers import plain_number
     from shardwright.pipelines.cards import sizes_text
 
     splits = ", ".join(f"{plain(split)} {count}" for split, count in figures["images"].items())

@@ -58,7 +58,7 @@ def _run(options: argparse.Namespace) -> int:
 
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
     with quiet_libraries():
-        from shardwright.pipelines.cloud.submit import SubmitOptions, schedule, submit, submit_request
+        from shardwright.pipelines.cloud.vertex_requests import SubmitOptions, schedule, submit, submit_request
 
     parameters = {}
     for text in options.parameter:
@@ -102,7 +102,7 @@ def _run(options: argparse.Namespace) -> int:
 
 def _wait(config: Config, name: str) -> int:
     """Waits for a run; returns 0 if it succeeded, else 1."""
-    from shardwright.pipelines.cloud.runs import SUCCEEDED, wait_for_run
+    from shardwright.pipelines.cloud.vertex_runs import SUCCEEDED, wait_for_run
 
     def log(line: str) -> None:
         print(line, file=sys.stderr, flush=True)
@@ -117,7 +117,7 @@ def _wait(config: Config, name: str) -> int:
 
 
 def _change_schedules(config: Config, action: str, *, as_json: bool) -> int:
-    from shardwright.pipelines.cloud.runs import change_schedules, list_schedules
+    from shardwright.pipelines.cloud.vertex_runs import change_schedules, list_schedules
 
     found = list_schedules(config) if action == "list" else change_schedules(config, action)
     if as_json:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from shardwright.pipelines.commands.parsers import Commands
 from shardwright.pipelines.commands.results import dataset_row, print_json
-from shardwright.progress import counted
+from shardwright.running.progress import counted
 
 _LOG = "transform.log"
 
@@ -36,8 +36,8 @@ def _transform(options: argparse.Namespace) -> int:
         tempfile.TemporaryDirectory(prefix="shardwright-") as logs,
         log_to_file(Path(logs, _LOG), verbose=options.verbose),
     ):
-        from shardwright.components.image_transform.recipe import transform_recipe
-        from shardwright.pipelines.transform import EXAMPLES, transform_dataset
+        from shardwright.components.image_transform.transform_recipe import transform_recipe
+        from shardwright.pipelines.standalone_transform import EXAMPLES, transform_dataset
 
         beam = (*config.beam.options, *config.beam.per_component.get("ImageTransform", ()))
         recipe = transform_recipe(config)

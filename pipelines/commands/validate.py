@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from shardwright.pipelines.commands.parsers import Commands
 from shardwright.pipelines.commands.results import print_json
-from shardwright.progress import counted, print_note
+from shardwright.running.progress import counted, print_note
 
 if TYPE_CHECKING:
     from shardwright.config import Config
@@ -69,7 +69,7 @@ def _print_json(config: Config, *, show: bool, data: bool) -> int:
 
 def _print_values(config: Config) -> None:
     from shardwright.config.yaml_text import dump_yaml
-    from shardwright.escaping import escape
+    from shardwright.text.escaping import escape
 
     for note in config.notes:
         print(f"# {escape(note)}")
@@ -78,7 +78,7 @@ def _print_values(config: Config) -> None:
 
 def plain_values(config: Config) -> dict[str, Any]:
     """Returns all values of a configuration under their keys in the file."""
-    from shardwright.config.parsing import plain_value
+    from shardwright.config.parse_values import plain_value
 
     values = {
         field.name: plain_value(getattr(config, field.name))
@@ -142,7 +142,7 @@ def _try_data(config: Config) -> _DataTrial:
 
 def _print_data(config: Config, trial: _DataTrial) -> int:
     """Prints the images, the classes and what would be rejected; returns 1 if an ingest would end for that."""
-    from shardwright.escaping import escape
+    from shardwright.text.escaping import escape
 
     listing, survey = trial.surveyed.listing, trial.surveyed.survey
     print(f"images       {len(listing.keys):,}, {sum(listing.sizes) / 1e6:,.1f} MB")
@@ -163,7 +163,7 @@ def _root_notes(config: Config) -> list[str]:
     """Returns a note if `shardwright run` would refuse the folder of the run."""
     from shardwright.ingest import locate
     from shardwright.ingest.baseline import run_root
-    from shardwright.ingest.spans import becomes_input
+    from shardwright.ingest.select_spans import becomes_input
 
     inside = becomes_input(run_root(config), locate(config).images)
     return [f"run.root: {run_root(config)} is inside the input folder, which `run` refuses; see --root"] * inside

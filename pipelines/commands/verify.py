@@ -6,10 +6,10 @@ import argparse
 import dataclasses
 from typing import TYPE_CHECKING
 
-from shardwright.escaping import escape
 from shardwright.pipelines.commands.parsers import Commands
 from shardwright.pipelines.commands.results import print_json
-from shardwright.progress import counted
+from shardwright.running.progress import counted
+from shardwright.text.escaping import escape
 
 if TYPE_CHECKING:
     from shardwright.verify import VerifyReport

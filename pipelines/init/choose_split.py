@@ -20,7 +20,7 @@ from shardwright.formats.image_names import NameIndex
 from shardwright.ingest.split_inputs import predefined_splits, split_column
 from shardwright.ingest.splitting import ClassSets, class_sets
 from shardwright.pipelines.init.inventory import Inventory
-from shardwright.pipelines.init.trial import DetectedInput, absolute
+from shardwright.pipelines.init.read_trial import DetectedInput, absolute
 from shardwright.splits import ClassTable, assign_splits, join_units
 from shardwright.storage import hash_file, is_remote, read_bytes
 from shardwright.storage.limits import MOST_LIST_BYTES

@@ -10,7 +10,7 @@ import os
 from collections.abc import Collection, Mapping
 from contextlib import suppress
 
-from shardwright.config.load import read_classes
+from shardwright.config.yaml_config import read_classes
 from shardwright.errors import ShardwrightError
 from shardwright.formats.classes import as_integer
 from shardwright.images.colors import COLOR, color_number, show_value

@@ -9,15 +9,15 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from shardwright.config.input import TFRECORD
+from shardwright.config.label_formats import WITHOUT_PATH
 from shardwright.config.split import split_word
 from shardwright.errors import Reading, UsageError
 from shardwright.formats.base import shorten
 from shardwright.formats.class_folders import BY_FOLDER, CLASS_FOLDERS, FILE_NAME, IMAGES_ALONE
 from shardwright.formats.request import SEGMENTATION
-from shardwright.label_formats import WITHOUT_PATH
 from shardwright.pipelines.init.image_sample import MasksAmong, find_masks
 from shardwright.pipelines.init.inventory import Inventory, is_aside, is_handful, is_place
-from shardwright.pipelines.init.trial import (
+from shardwright.pipelines.init.read_trial import (
     CLASSES,
     EXCLUDE,
     FORMAT,
@@ -28,7 +28,7 @@ from shardwright.pipelines.init.trial import (
     DetectedInput,
     read_input,
 )
-from shardwright.progress import counted
+from shardwright.running.progress import counted
 
 _REGEX = LABELS + "regex"
 _SHOWN = 3

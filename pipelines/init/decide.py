@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from shardwright.config.input import TFRECORD
+from shardwright.config.label_formats import WITHOUT_PATH
 from shardwright.config.split import stated_split
 from shardwright.errors import Reading, ShardwrightError, UsageError
 from shardwright.formats.base import counted_endings, shorten
@@ -22,7 +23,6 @@ from shardwright.formats.class_folders import BY_FOLDER, IMAGES_ALONE
 from shardwright.formats.table_formats import NUMBERS
 from shardwright.images.header import has_image_ending
 from shardwright.ingest.survey import IGNORED_FILES
-from shardwright.label_formats import WITHOUT_PATH
 from shardwright.pipelines.init.choose_split import choose_split
 from shardwright.pipelines.init.class_files import find_class_file, numbers_of
 from shardwright.pipelines.init.class_tree import check_folders, is_in_one_place
@@ -30,8 +30,7 @@ from shardwright.pipelines.init.hypotheses import propose
 from shardwright.pipelines.init.image_sample import try_input
 from shardwright.pipelines.init.inventory import Inventory, is_place
 from shardwright.pipelines.init.question import Decision, ask
-from shardwright.pipelines.init.scope import FailedFile, limit_to_set
-from shardwright.pipelines.init.trial import (
+from shardwright.pipelines.init.read_trial import (
     CLASSES,
     EXCLUDE,
     FORMAT,
@@ -43,7 +42,8 @@ from shardwright.pipelines.init.trial import (
     has_images,
     read_input,
 )
-from shardwright.progress import counted
+from shardwright.pipelines.init.scope import FailedFile, limit_to_set
+from shardwright.running.progress import counted
 from shardwright.storage import is_folder, is_remote
 from shardwright.storage.listing import is_several
 

@@ -29,8 +29,8 @@ from shardwright.ingest import try_images
 from shardwright.ingest.survey import SurveyedInput
 from shardwright.masks.rle import area
 from shardwright.pipelines.init.inventory import LOSSLESS
-from shardwright.pipelines.init.trial import DetectedInput
-from shardwright.progress import counted
+from shardwright.pipelines.init.read_trial import DetectedInput
+from shardwright.running.progress import counted
 from shardwright.staging.commit import allowed_rejects, needed_share
 from shardwright.storage import Refusal, map_threads, read_bytes, readers
 

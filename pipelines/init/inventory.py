@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from shardwright.config.split import split_word
 from shardwright.dataset.outputs import is_below, output_folders
 from shardwright.images.header import has_image_ending
-from shardwright.pipelines.init.trial import absolute
+from shardwright.pipelines.init.read_trial import absolute
 from shardwright.storage import is_folder, list_inputs, list_names
 from shardwright.storage.listing import has_wildcard
 from shardwright.storage.spans import SpanPath

@@ -11,8 +11,8 @@ from shardwright.formats.base import ClassesInText
 from shardwright.formats.request import SEGMENTATION
 from shardwright.pipelines.init.choose_split import ChosenSplit
 from shardwright.pipelines.init.image_sample import ImageSample
-from shardwright.pipelines.init.trial import DetectedInput
-from shardwright.progress import counted
+from shardwright.pipelines.init.read_trial import DetectedInput
+from shardwright.running.progress import counted
 
 _MOST_ANSWERS, _MOST_CLASSES, _MOST_DEPTH = 3, 5, 2
 _LIMITS = ("rejects.",)

@@ -33,7 +33,7 @@ from shardwright.pipelines.init.inventory import (
     is_handful,
     is_in,
 )
-from shardwright.pipelines.init.trial import (
+from shardwright.pipelines.init.read_trial import (
     EXCLUDE,
     IMAGES,
     PATH,
@@ -42,7 +42,7 @@ from shardwright.pipelines.init.trial import (
     absolute,
     read_input,
 )
-from shardwright.progress import counted
+from shardwright.running.progress import counted
 from shardwright.storage import read_bytes
 
 _MARK = re.compile(r"[_. -]+")

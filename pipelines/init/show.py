@@ -21,12 +21,12 @@ from shardwright.config.yaml_text import parse_yaml
 from shardwright.dataset.manifest import IGNORED
 from shardwright.display.readings import Column, Row, difference, draw_row, draw_table, label_map, strip
 from shardwright.errors import Reading, ShardwrightError, unwritable
-from shardwright.escaping import escape, unescaped
 from shardwright.ingest import SurveyedInput, TriedImage
 from shardwright.ingest.trial import try_these
 from shardwright.masks.rle import area
 from shardwright.storage.whole_files import write_bytes
-from shardwright.verify.inspect import draw
+from shardwright.text.escaping import escape, unescaped
+from shardwright.verify.describe import draw
 
 # Images that are compared, and images that are shown. More megapixels are not compared: it takes a moment.
 _COMPARED, _SHOWN, _MOST_PIXELS = 128, 3, 256 << 20

@@ -12,8 +12,8 @@ from shardwright.ingest.survey import SurveyedInput
 from shardwright.pipelines.init.choose_split import ChosenSplit
 from shardwright.pipelines.init.image_sample import ImageSample
 from shardwright.pipelines.init.question import Decision
-from shardwright.pipelines.init.trial import DetectedInput
-from shardwright.progress import counted
+from shardwright.pipelines.init.read_trial import DetectedInput
+from shardwright.running.progress import counted
 
 # The size that a model gets: a U-Net halves its sides up to five times, and more pixels cost more than they give.
 _STEP, _LARGEST, _LARGEST_OF_CLASSES = 32, 512, 224

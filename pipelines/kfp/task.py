@@ -22,11 +22,11 @@ from shardwright.config.trainer import BLESSED
 from shardwright.dataset.manifest import Manifest
 from shardwright.dataset.reader import ImageDataset
 from shardwright.errors import ConfigError, ShardwrightError
-from shardwright.escaping import escape, escape_message, escaped_streams
 from shardwright.ingest.baseline import uses_baseline
-from shardwright.progress import counted, print_note
+from shardwright.running.progress import counted, print_note
 from shardwright.storage import buckets, is_remote
 from shardwright.storage.mirror import put_folder
+from shardwright.text.escaping import escape, escape_message, escaped_streams
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -97,8 +97,8 @@ def _verify(options: argparse.Namespace, scratch: Path) -> int:
 
 
 def _transform(options: argparse.Namespace, scratch: Path) -> int:
-    from shardwright.components.image_transform.recipe import transform_recipe
-    from shardwright.pipelines.transform import EXAMPLES, GRAPH, transform_dataset
+    from shardwright.components.image_transform.transform_recipe import transform_recipe
+    from shardwright.pipelines.standalone_transform import EXAMPLES, GRAPH, transform_dataset
 
     config = _config(options.config, scratch)
     # Next to the output, on the disk that has the space.

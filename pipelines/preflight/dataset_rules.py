@@ -10,9 +10,9 @@ from shardwright.config.trainer import is_import_path
 from shardwright.dataset.host_sharding import host_ranges
 from shardwright.dataset.manifest import NONE, SINGLE
 from shardwright.pipelines.preflight.device_rules import host_records
-from shardwright.pipelines.preflight.facts import EVAL, TRAIN, Facts
-from shardwright.pipelines.preflight.findings import Problem, problem_if
-from shardwright.progress import counted
+from shardwright.pipelines.preflight.rule_report import Problem, problem_if
+from shardwright.pipelines.preflight.run_facts import EVAL, TRAIN, Facts
+from shardwright.running.progress import counted
 
 # tensorflow.org/tutorials/load_data/tfrecord: ten files a host, each of at least 10 MB and ideally 100 MB.
 SHARDS_A_HOST = 10

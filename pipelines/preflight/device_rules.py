@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from math import lcm
 
 from shardwright.dataset.host_sharding import share_sizes
-from shardwright.pipelines.preflight.facts import TRAIN, Facts
-from shardwright.pipelines.preflight.findings import Problem, problem_if
+from shardwright.pipelines.preflight.rule_report import Problem, problem_if
+from shardwright.pipelines.preflight.run_facts import TRAIN, Facts
 
 # A TPU computes in tiles of 8 x 128, and a chip's part of the batch fills the side of 8: cloud.google.com/tpu/docs,
 # performance guide.

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from shardwright.loader.memory import LoaderMemory, cache_budget, decoded_bytes, loader_memory
-from shardwright.pipelines.preflight.facts import TRAIN, Facts
-from shardwright.pipelines.preflight.findings import Problem, problem_if
+from shardwright.pipelines.preflight.rule_report import Problem, problem_if
+from shardwright.pipelines.preflight.run_facts import TRAIN, Facts
 from shardwright.storage import is_remote
 
 # The loader's part of a host's memory: the rest is for the model, checkpoints and the page cache.

@@ -10,10 +10,10 @@ from shardwright.config import Config
 from shardwright.config.loader import AUTO_AUGMENT
 from shardwright.dataset.reader import ImageDataset
 from shardwright.errors import ConfigError, DatasetError, ShardwrightError
-from shardwright.pipelines.preflight.facts import TRAIN, DatasetFacts, Facts, LoaderTensor, dataset_facts
+from shardwright.pipelines.preflight.run_facts import TRAIN, DatasetFacts, Facts, LoaderTensor, dataset_facts
 from shardwright.pipelines.runs.logs import quiet_libraries
 from shardwright.pipelines.tpu import TpuSlice
-from shardwright.processes import usable_cores
+from shardwright.running.processes import usable_cores
 
 _NAMES = ("image", "target", "weight")
 _WARM_UP = 2

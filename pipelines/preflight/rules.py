@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from shardwright.pipelines.preflight import dataset_rules, device_rules, feeding_rules, tensor_rules
-from shardwright.pipelines.preflight.findings import DATASET, ERROR, NEEDED, SPEED, TRIED, WARNING, Rule
+from shardwright.pipelines.preflight.rule_report import DATASET, ERROR, NEEDED, SPEED, TRIED, WARNING, Rule
 
 RULES: tuple[Rule, ...] = (
     Rule("slice-hosts", ERROR, "the slice exists with this number of hosts", device_rules.hosts_fit_slice),

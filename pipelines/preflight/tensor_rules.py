@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from shardwright.config.trainer import COMPACT
-from shardwright.pipelines.preflight.facts import Facts
-from shardwright.pipelines.preflight.findings import Problem, problem_if
+from shardwright.pipelines.preflight.rule_report import Problem, problem_if
+from shardwright.pipelines.preflight.run_facts import Facts
 
 ON_DEVICES = ("bfloat16", "float32", "uint8", "int8", "int32", "bool")
 # By how much the sides of an image shrink inside the models (components/image_trainer/models/compact.py), with our own

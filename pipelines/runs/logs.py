@@ -17,8 +17,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from shardwright.errors import ShardwrightError
-from shardwright.escaping import EscapingFormatter, escaping
 from shardwright.storage.own_names import make_own_folder, open_own_file
+from shardwright.text.escaping import EscapingFormatter, escaping
 
 # Beam's addition to the message of a worker's error.
 _WHERE = re.compile(r"\s*\[while running '.*'\]\Z", re.DOTALL)

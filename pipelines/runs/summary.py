@@ -17,23 +17,23 @@ from typing import Any
 from markupsafe import Markup
 
 from shardwright.components.data_gate.executor import DECISION_FILE
-from shardwright.components.evaluator.summary import EvaluationSummary, read_details, read_evaluation
+from shardwright.components.evaluator.result_files import EvaluationSummary, read_details, read_evaluation
 from shardwright.components.image_trainer.training.history import read_history, read_summary
 from shardwright.config import EvaluatorConfig
 from shardwright.dataset.manifest import BUILD_FILE, DISPLAYED, LOCATED, MANIFEST_FILE, MULTI, Manifest
 from shardwright.dataset.reader import ImageDataset
 from shardwright.display.html import card, isolate, link, paragraph, section
-from shardwright.escaping import escape
 from shardwright.evaluation.figures import KAGGLE, TITLES
 from shardwright.evaluation.metrics import headline
 from shardwright.evaluation.verdict import AUTO, LEAST_IMAGES, UNJUDGED
 from shardwright.lineage.blessing import read_blessing
 from shardwright.pipelines.runs.runner import RunRecord
-from shardwright.progress import counted
-from shardwright.report.anomalies import DRIFT, SKEW, Anomaly, anomaly_chapter, read_verdict
+from shardwright.report.anomaly_chapter import DRIFT, SKEW, Anomaly, anomaly_chapter, read_verdict
 from shardwright.report.contact_sheets import CHAPTER_BUDGET, Sheets
-from shardwright.report.model import model_chapter
+from shardwright.report.model_chapter import model_chapter
 from shardwright.report.page import REPORT_FILE, Chapter, collect_page, render, write_page
+from shardwright.running.progress import counted
+from shardwright.text.escaping import escape
 
 # How the ingest's note on the classes that a split lacks begins.
 LACKS = "split: no image of "

@@ -18,7 +18,7 @@ from collections.abc import Mapping
 from dataclasses import MISSING, Field, fields
 from typing import Any
 
-from shardwright.config.parsing import parse_section, plain_value
+from shardwright.config.parse_values import parse_section, plain_value
 from shardwright.errors import ConfigError
 
 # Replaces a location that a section requires and a recipe leaves out.

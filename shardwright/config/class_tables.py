@@ -21,7 +21,7 @@ from shardwright.errors import ConfigError
 from shardwright.images.colors import COLOR, color_number, show_value
 from shardwright.storage.limits import MOST_LIST_BYTES, read_within
 from shardwright.storage.listing import name_lines
-from shardwright.untrusted import parse_untrusted_json
+from shardwright.untrusted.json_text import parse_untrusted_json
 
 _PATH = "input.classes"
 _INTEGER = re.compile(r"[+-]?[0-9]{1,18}")

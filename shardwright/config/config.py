@@ -11,24 +11,24 @@ import re
 from dataclasses import dataclass, fields
 from typing import Any, ClassVar
 
-from shardwright import label_formats
+from shardwright.config import label_formats
 from shardwright.config.cloud import BeamConfig
-from shardwright.config.dataset import KAGGLE_FLOWERS, RLE_TEXT, TFDS, FeaturesConfig, RejectsConfig, ShardsConfig
 from shardwright.config.evaluation import EvaluatorConfig, GateConfig
 from shardwright.config.images import FULL, KEEP, DuplicatesConfig, ImagesConfig
 from shardwright.config.input import InputConfig
 from shardwright.config.kubeflow import KubeflowConfig
 from shardwright.config.loader import LoaderConfig
 from shardwright.config.options import Pattern, Section, option
-from shardwright.config.parsing import parse_string, plain_value
+from shardwright.config.parse_values import parse_string, plain_value
+from shardwright.config.shards import KAGGLE_FLOWERS, RLE_TEXT, TFDS, FeaturesConfig, RejectsConfig, ShardsConfig
 from shardwright.config.split import SplitConfig
 from shardwright.config.trainer import TrainerConfig, check_learning, check_texts, import_path_form
 from shardwright.config.transform import TransformConfig
 from shardwright.config.vertex import VertexConfig
 from shardwright.errors import ConfigError
-from shardwright.redaction import published
 from shardwright.storage.paths import is_remote, split_url
 from shardwright.storage.spans import NEWEST, SpanPath
+from shardwright.text.redaction import published
 
 TASKS = ("segmentation", "classification")
 CHECK, WARN = "check", "warn"

@@ -7,10 +7,10 @@ from dataclasses import dataclass, fields
 from itertools import pairwise
 from typing import Any, ClassVar
 
-from shardwright.checksum import ALGORITHMS, BLAKE3
 from shardwright.config.options import BYTES, PIXELS, Section, one_of, option
 from shardwright.config.transform import CHROMAS, ENCODINGS
 from shardwright.errors import ConfigError
+from shardwright.storage.checksum import ALGORITHMS, BLAKE3
 
 HEADER, FULL = "header", "full"
 KEEP = "keep"

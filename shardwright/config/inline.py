@@ -17,14 +17,14 @@ from typing import Any, TypeVar, cast
 from shardwright.config.calls import check_call
 from shardwright.config.config import Config
 from shardwright.config.constructors import labels_of
-from shardwright.config.dataset import FeaturesConfig, RejectsConfig, ShardsConfig
 from shardwright.config.evaluation import DriftConfig, EvaluatorConfig, SkewConfig
 from shardwright.config.images import DuplicatesConfig, ImagesConfig
 from shardwright.config.input import InputConfig, LabelsConfig
-from shardwright.config.load import read_classes, split_options
-from shardwright.config.parsing import check_keys, keys_of, parse_section, plain_value
+from shardwright.config.parse_values import check_keys, keys_of, parse_section, plain_value
+from shardwright.config.shards import FeaturesConfig, RejectsConfig, ShardsConfig
 from shardwright.config.split import SplitConfig
 from shardwright.config.transform import TextConfig
+from shardwright.config.yaml_config import read_classes, split_options
 from shardwright.errors import ConfigError, UsageError
 from shardwright.storage.spans import NEWEST, Choice
 

@@ -16,7 +16,7 @@ from typing import Any, Union, get_args, get_origin
 
 from shardwright.config.config import Config
 from shardwright.config.options import Option, Pattern, options_of
-from shardwright.config.parsing import NUMBER, keys_of, plain_value, section_of
+from shardwright.config.parse_values import NUMBER, keys_of, plain_value, section_of
 
 SCHEMA_FILE = "shardwright.schema.json"
 _DRAFT = "https://json-schema.org/draft/2020-12/schema"

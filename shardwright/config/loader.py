@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import ClassVar
 
-from shardwright.config.arguments import check_flags, check_list, check_whole
+from shardwright.config.check_arguments import check_flags, check_list, check_whole
 from shardwright.config.options import Section, option
 from shardwright.errors import ConfigError, UsageError
 

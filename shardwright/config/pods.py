@@ -18,8 +18,8 @@ from shardwright.config.kubernetes_names import (
 )
 from shardwright.config.options import BYTES, Section, option
 from shardwright.errors import ConfigError
-from shardwright.redaction import is_secret
-from shardwright.untrusted import TRUST_VARIABLE
+from shardwright.text.redaction import is_secret
+from shardwright.untrusted.json_text import TRUST_VARIABLE
 
 # The key of `kubeflow.pods` for all components; a component's own settings are added, and win.
 ALL = "all"

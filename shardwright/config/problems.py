@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from shardwright.config.config import Config
-from shardwright.config.load import load_config, parse_config
+from shardwright.config.yaml_config import load_config, parse_config
 from shardwright.config.yaml_text import parse_yaml
 from shardwright.errors import ConfigError
 

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from shardwright.config.dataset import KAGGLE_FLOWERS, PRESETS, TF_VISION, TFDS
 from shardwright.config.options import Section, option
+from shardwright.config.shards import KAGGLE_FLOWERS, PRESETS, TF_VISION, TFDS
 from shardwright.errors import ConfigError
 
 KEEP = "keep"

@@ -11,7 +11,7 @@ from typing import Any
 import yaml
 from yaml.constructor import ConstructorError
 
-from shardwright.escaping import escape
+from shardwright.text.escaping import escape
 
 MOST_BYTES = 4 << 20
 # The 21,000 classes of ImageNet with their ids are 43,000.

@@ -12,14 +12,14 @@ from functools import cached_property
 
 import numpy as np
 
-from shardwright.checksum import image_feature
 from shardwright.dataset.manifest import AREA, IGNORED, Manifest, mask_feature
 from shardwright.errors import DatasetError
-from shardwright.fingerprint import text_number
 from shardwright.images.header import ImageError, ImageHeader
 from shardwright.images.quality import Quality
 from shardwright.images.read_header import read_header
 from shardwright.masks.rle import Runs, from_flat
+from shardwright.storage.checksum import image_feature
+from shardwright.storage.fingerprint import text_number
 from shardwright.tfrecords.encode import RecordError
 from shardwright.tfrecords.lazy_example import ExampleFeatures, LazyExample
 

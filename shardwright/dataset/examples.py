@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from shardwright.dataset.example_view import ExampleView
 from shardwright.display.html import box, class_names, gallery, isolate, line, tile
-from shardwright.display.pictures import displayed, overlaid
+from shardwright.display.thumbnails import displayed, overlaid
 from shardwright.errors import DatasetError
 from shardwright.images.orientation import displayed_size
 from shardwright.masks.coordinate_frame import orient_runs

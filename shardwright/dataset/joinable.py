@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from shardwright.config.dataset import TF_VISION
 from shardwright.config.images import ImagesConfig
+from shardwright.config.shards import TF_VISION
 from shardwright.config.transform import TransformConfig
 from shardwright.dataset.manifest import Manifest
 from shardwright.dataset.reader import ImageDataset

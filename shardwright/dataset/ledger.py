@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
-from shardwright.fingerprint import canonical_json
+from shardwright.storage.fingerprint import canonical_json
 from shardwright.storage.own_names import remove_tree
-from shardwright.untrusted import is_file_name, is_text, parse_untrusted_json
+from shardwright.untrusted.json_text import is_file_name, is_text, parse_untrusted_json
 
 WRITTEN = "written"
 DUPLICATE = "duplicate"

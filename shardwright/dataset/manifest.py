@@ -11,14 +11,14 @@ from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 from typing import Any, NamedTuple
 
-from shardwright.checksum import BLAKE3, stored_algorithm
 from shardwright.dataset.ledger import STATUSES
 from shardwright.dataset.shard_names import LEDGER_FOLDER, facts_path, index_path
+from shardwright.display.histograms import number, number_of, size_text
 from shardwright.display.html import box, class_names, isolate, line, rows
-from shardwright.display.numbers import number, number_of, size_text
 from shardwright.errors import DatasetError, OtherLayoutError
-from shardwright.fingerprint import canonical_json, fingerprint
-from shardwright.untrusted import (
+from shardwright.storage.checksum import BLAKE3, stored_algorithm
+from shardwright.storage.fingerprint import canonical_json, fingerprint
+from shardwright.untrusted.json_text import (
     MOST,
     anything,
     choice,

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from shardwright.dataset.manifest import BUILD_FILE, MANIFEST_FILE, Manifest
 from shardwright.errors import ShardwrightError, UsageError
-from shardwright.progress import counted
+from shardwright.running.progress import counted
 from shardwright.storage import Listing, buckets, is_remote, read_bytes
 from shardwright.storage.listing import Pattern
 from shardwright.storage.paths import real_path

@@ -18,18 +18,18 @@ import numpy as np
 import numpy.typing as npt
 from markupsafe import Markup
 
-from shardwright.checksum import checksum_of, new_checksum
 from shardwright.dataset.example_view import ExampleReader
 from shardwright.dataset.examples import Example, Examples
-from shardwright.dataset.facts import FactsCollector, ShardFacts
 from shardwright.dataset.ledger import LedgerRow
 from shardwright.dataset.manifest import MANIFEST_FILE, IndexRow, Manifest, ShardInfo, manifest_html
+from shardwright.dataset.record_facts import FactsCollector, ShardFacts
 from shardwright.dataset.shard_names import LEDGER_FOLDER, facts_path, index_path
 from shardwright.display.html import gallery, isolate, join
 from shardwright.display.html import line as html_line
 from shardwright.errors import DatasetError, NotFound, ShardwrightError, UsageError
-from shardwright.fingerprint import canonical_json
 from shardwright.storage import buckets, is_folder, is_remote, map_threads, open_file, read_bytes, readers
+from shardwright.storage.checksum import checksum_of, new_checksum
+from shardwright.storage.fingerprint import canonical_json
 from shardwright.storage.paths import part_path, split_url
 from shardwright.tfrecords.encode import RecordError
 from shardwright.tfrecords.records import read_records, unframe

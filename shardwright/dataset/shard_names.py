@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
-from shardwright.config.dataset import DEFAULT_TEMPLATE, check_pattern
+from shardwright.config.shards import DEFAULT_TEMPLATE, check_pattern
 
 
 @dataclass(frozen=True)

@@ -18,10 +18,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from shardwright.dataset.example_view import ExampleReader
-from shardwright.dataset.features import COMMON_FEATURES, SIZE
+from shardwright.dataset.feature_presets import COMMON_FEATURES, SIZE
 from shardwright.dataset.manifest import AREA, IGNORED, NONE, RLE, SINGLE, Manifest, ShardInfo, mask_feature
-from shardwright.fingerprint import canonical_json
-from shardwright.untrusted import is_file_name
+from shardwright.storage.fingerprint import canonical_json
+from shardwright.untrusted.json_text import is_file_name
 
 FEATURES_FILE, INFO_FILE = "features.json", "dataset_info.json"
 _CLASSES = "tensorflow_datasets.core.features."

@@ -13,7 +13,7 @@ from PIL import Image
 
 from shardwright.display.html import box, class_names, gallery, line, rows, tile
 from shardwright.display.overlays import overlay
-from shardwright.display.pictures import data_url, fitted
+from shardwright.display.thumbnails import data_url, fitted
 from shardwright.errors import UsageError
 from shardwright.masks.regions import IGNORE_VALUE
 

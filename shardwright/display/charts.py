@@ -13,8 +13,8 @@ import numpy as np
 import numpy.typing as npt
 from markupsafe import Markup, escape
 
+from shardwright.display.histograms import Histogram, Show, number, number_of
 from shardwright.display.html import grid, isolate, join, legend, note, plain, table
-from shardwright.display.numbers import Histogram, Show, number, number_of
 
 _WIDTH, _HEIGHT = 360, 170
 _LEFT, _RIGHT, _TOP, _BOTTOM = 8, 8, 12, 26

@@ -18,7 +18,7 @@ from shardwright.images.colors import class_color
 if TYPE_CHECKING:
     from jinja2 import Environment
 
-    from shardwright.display.pictures import Picture
+    from shardwright.display.thumbnails import Picture
 
 # Controls, marks that change the direction of writing, surrogates, private and unassigned characters, separators.
 _INVISIBLE = ("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp")

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from PIL import Image, ImageDraw
 
 from shardwright.display.overlays import Pixels, overlay
-from shardwright.display.pictures import StoredImage, fitted, shrunk
+from shardwright.display.thumbnails import StoredImage, fitted, shrunk
 from shardwright.images.boxes import LABEL, XMAX, XMIN, YMAX, YMIN
 from shardwright.images.geometry import plan_geometry
 from shardwright.images.orientation import displayed_size, orient_boxes

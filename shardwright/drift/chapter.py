@@ -14,6 +14,7 @@ from markupsafe import Markup
 from shardwright.config.images import ImagesConfig
 from shardwright.dataset.stored_image import prepare
 from shardwright.display.charts import ChartSample, comparison_chart, split_class
+from shardwright.display.histograms import number, percent
 from shardwright.display.html import (
     badge,
     card,
@@ -28,11 +29,10 @@ from shardwright.display.html import (
     table,
     thumbnail,
 )
-from shardwright.display.numbers import number, percent
-from shardwright.display.pictures import Picture, file_picture
+from shardwright.display.thumbnails import Picture, file_picture
 from shardwright.drift.compare import AREA, CLASSES, EMBEDDED, LEAST, Comparison, DriftFinding
 from shardwright.drift.measures import NUMBERS
-from shardwright.drift.sample import Sample
+from shardwright.drift.sampling import Sample
 from shardwright.images.header import MOST_PIXELS, ImageError
 from shardwright.report.contact_sheets import BUDGET, Sheets
 from shardwright.report.page import Chapter

@@ -15,10 +15,10 @@ import numpy as np
 from markupsafe import Markup
 
 from shardwright.config.evaluation import ALPHA
+from shardwright.display.histograms import number
 from shardwright.display.html import box, isolate, line, rows
-from shardwright.display.numbers import number
 from shardwright.drift.measures import NUMBERS
-from shardwright.drift.sample import Sample, frequent
+from shardwright.drift.sampling import Sample, frequent
 from shardwright.drift.two_samples import (
     TestResult,
     chi_square,
@@ -27,7 +27,7 @@ from shardwright.drift.two_samples import (
     kolmogorov_smirnov,
     permutations_for,
 )
-from shardwright.progress import counted
+from shardwright.running.progress import counted
 
 _SHOWN = 12
 _KEYS = 5

@@ -9,20 +9,20 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from shardwright.config.arguments import check_list, check_whole
+from shardwright.config.check_arguments import check_list, check_whole
 from shardwright.config.evaluation import ALPHA, DriftConfig, SkewConfig
 from shardwright.config.images import HEADER, images_config
 from shardwright.dataset.manifest import MANIFEST_FILE
 from shardwright.dataset.reader import ImageDataset
+from shardwright.display.histograms import plain_number
 from shardwright.display.html import document, finding_list, isolate, join, section
-from shardwright.display.numbers import plain_number
 from shardwright.drift.chapter import Heading, Tile, drift_chapter
 from shardwright.drift.compare import LEAST, Comparison, compare
-from shardwright.drift.sample import SIZE, Sample, sample_dataset, sample_folder, shared_contents
+from shardwright.drift.sampling import SIZE, Sample, sample_dataset, sample_folder, shared_contents
 from shardwright.errors import DatasetError, UsageError
-from shardwright.progress import SILENT, Progress
-from shardwright.report.anomalies import DRIFT, SKEW, Anomaly
+from shardwright.report.anomaly_chapter import DRIFT, SKEW, Anomaly
 from shardwright.report.page import Chapter
+from shardwright.running.progress import SILENT, Progress
 from shardwright.storage import is_remote, read_bytes
 
 # Path of the reference of a local run. It is passed in the environment, as a path must not be part of a cache key.

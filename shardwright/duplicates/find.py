@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from shardwright.config import DuplicatesConfig
 from shardwright.duplicates.clusters import equal_clusters, near_clusters
-from shardwright.duplicates.decide import DuplicateDecision, DuplicateRule, decide, groups_of
+from shardwright.duplicates.decision import DuplicateDecision, DuplicateRule, decide, groups_of
 from shardwright.duplicates.hashes import BITS, ImageHashes, distance
 
 EXACT_DUPLICATE = "exact_duplicate"

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from shardwright.checksum import ALGORITHMS, image_feature
 from shardwright.dataset.example_view import ExampleReader, ExampleView
-from shardwright.dataset.features import ONE_HOT, SIZE
+from shardwright.dataset.feature_presets import ONE_HOT, SIZE
 from shardwright.dataset.manifest import AREA, IGNORED, RLE, Manifest, mask_feature
 from shardwright.images.boxes import LABEL, TEXT
+from shardwright.storage.checksum import ALGORITHMS, image_feature
 from shardwright.tfrecords.records import DecodedFeature
 
 # Compared as the image and as its classes.

@@ -7,20 +7,20 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from shardwright.checksum import image_feature
 from shardwright.dataset.ledger import DUPLICATE, WRITTEN
 from shardwright.dataset.random_access import RecordLocation, read_record
 from shardwright.dataset.reader import ImageDataset
-from shardwright.duplicates.decide import CONFLICTING
+from shardwright.duplicates.decision import CONFLICTING
 from shardwright.duplicates.find import KeptImage, kept_image_of
 from shardwright.errors import DatasetError
 from shardwright.ingest.copying import INPUTS_FILE, read_inputs
 from shardwright.ingest.known_files import forget_rows
-from shardwright.ingest.spans import DELIVERED_AGAIN, SUPERSEDED
+from shardwright.ingest.select_spans import DELIVERED_AGAIN, SUPERSEDED
 from shardwright.lineage.ancestry import EVALUATION, MODEL, Artifact, Family
 from shardwright.lineage.places import ARTIFACTS, find_files, run_root_of
 from shardwright.staging.staged import PROBED
 from shardwright.storage import is_remote, open_file, read_bytes
+from shardwright.storage.checksum import image_feature
 from shardwright.storage.mirror import local_folder
 from shardwright.tfrecords.records import find_feature
 from shardwright.tfrecords.wire import varint

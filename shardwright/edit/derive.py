@@ -24,8 +24,7 @@ from typing import IO, Any, NamedTuple
 
 import numpy as np
 
-from shardwright.checksum import digest_of, new_checksum
-from shardwright.config.dataset import ShardsConfig
+from shardwright.config.shards import ShardsConfig
 from shardwright.dataset.joinable import check_same, largest_limit
 from shardwright.dataset.ledger import WRITTEN, LedgerRow
 from shardwright.dataset.manifest import BUILD_FILE, IMAGE_FOLDER, Manifest
@@ -33,16 +32,17 @@ from shardwright.dataset.random_access import read_record_at, records_at
 from shardwright.dataset.reader import ImageDataset, LocatedShard
 from shardwright.dataset.shard_names import ShardNames
 from shardwright.dataset.sharding import shard_bounds, shard_count
-from shardwright.dataset.statistics import STATISTICS_FILE, derived_statistics
+from shardwright.dataset.train_statistics import STATISTICS_FILE, derived_statistics
 from shardwright.errors import DatasetError, UsageError
-from shardwright.fingerprint import fingerprint, text_number
-from shardwright.progress import counted, progress
+from shardwright.running.progress import counted, progress
 from shardwright.staging.commit import DatasetPlan, commit, open_if_committed, remove_staged
 from shardwright.staging.staging import PlannedShard, RecordResult, Staging
 from shardwright.storage import is_remote, open_file, read_bytes
+from shardwright.storage.checksum import digest_of, new_checksum
+from shardwright.storage.fingerprint import fingerprint, text_number
 from shardwright.storage.own_names import staging_next_to
 from shardwright.storage.whole_files import write_text
-from shardwright.untrusted import parse_untrusted_json
+from shardwright.untrusted.json_text import parse_untrusted_json
 
 # The first of these ends the folder of a glob, or one with a span.
 _MARK = re.compile(r"[*?\[{]")

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from shardwright.dataset.example_view import ExampleView
-from shardwright.dataset.features import COMMON_FEATURES, ONE_HOT, SIZE
+from shardwright.dataset.feature_presets import COMMON_FEATURES, ONE_HOT, SIZE
 from shardwright.dataset.manifest import IGNORED, Manifest
 from shardwright.errors import UsageError
 from shardwright.formats.export_record import UNLABELED

@@ -14,15 +14,15 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from shardwright.config.dataset import ShardsConfig
-from shardwright.dataset.facts import ShardFacts
+from shardwright.config.shards import ShardsConfig
 from shardwright.dataset.ledger import DUPLICATE, LedgerRow
 from shardwright.dataset.manifest import Manifest
 from shardwright.dataset.reader import ImageDataset, contents_of
-from shardwright.duplicates.decide import CONFLICTING
+from shardwright.dataset.record_facts import ShardFacts
+from shardwright.duplicates.decision import CONFLICTING
 from shardwright.duplicates.find import EXACT_DUPLICATE, SAME_BYTES
 from shardwright.edit.derive import Derived, check_sources, derive
-from shardwright.progress import counted
+from shardwright.running.progress import counted
 
 _SHOWN = 3
 

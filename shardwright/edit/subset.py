@@ -14,13 +14,13 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from shardwright.checksum import DIGEST_BYTES, digest_of
 from shardwright.dataset.example_view import ExampleReader, sampling_hash
 from shardwright.dataset.manifest import NONE
 from shardwright.dataset.reader import ImageDataset, LocatedShard
 from shardwright.edit.derive import SPARSE, RecordDigests
 from shardwright.errors import UsageError
-from shardwright.fingerprint import text_number
+from shardwright.storage.checksum import DIGEST_BYTES, digest_of
+from shardwright.storage.fingerprint import text_number
 
 # The number of selected images of a stratum is known in the end. So digests are kept for this many times the expected
 # number, and for the image of the lowest hash. If that is not enough, which is rare, a shard is read whole again.

@@ -10,8 +10,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from shardwright import untrusted
 from shardwright.evaluation.thresholds import Thresholds
+from shardwright.untrusted import json_text as untrusted
 
 KAGGLE = "kaggle_dice"
 # Metric -> its title and, where the title is not enough, its definition.

@@ -22,7 +22,7 @@ from shardwright.evaluation.metrics import KAGGLE_UNITS, MaskSums
 from shardwright.masks.regions import IGNORE_VALUE, areas_and_hits, remove_small
 from shardwright.masks.rle import draw, encode
 from shardwright.storage.durable import write_file
-from shardwright.untrusted import parse_untrusted_json
+from shardwright.untrusted.json_text import parse_untrusted_json
 
 THRESHOLDS_FILE = "thresholds.json"
 DEFAULT_THRESHOLD = 0.5

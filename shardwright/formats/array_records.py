@@ -10,10 +10,10 @@ import os
 from importlib import import_module
 from typing import IO
 
-from shardwright.budget import Budget, OverBudget
 from shardwright.errors import UsageError
 from shardwright.storage.scratch import local_copy
 from shardwright.tfrecords.records import frame
+from shardwright.untrusted.budget import Budget, OverBudget
 
 _SIGNATURE = bytes.fromhex(
     "83af70d10d884a3f0000000000000000400000000000000091bac23c9287e1a9"

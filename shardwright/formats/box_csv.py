@@ -50,7 +50,7 @@ from shardwright.formats.tables import (
 )
 from shardwright.images.boxes import BEYOND_IMAGE, Box
 from shardwright.images.header import IMAGE_ENDINGS
-from shardwright.progress import counted
+from shardwright.running.progress import counted
 
 _EDGES = (("xmin", "ymin", "xmax", "ymax"), ("x1", "y1", "x2", "y2"), ("left", "top", "right", "bottom"))
 _SIDES = (

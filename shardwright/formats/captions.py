@@ -19,7 +19,7 @@ from shardwright.formats.object_values import json_problem, read_id
 from shardwright.formats.rows import CsvFormat, RawAnnotation, RowFormat
 from shardwright.formats.tables import CAPTION, IMAGE, choose_role, json_lines
 from shardwright.storage import limits, open_table
-from shardwright.untrusted import parse_untrusted_json
+from shardwright.untrusted.json_text import parse_untrusted_json
 
 _SHOWN = 40
 

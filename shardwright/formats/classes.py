@@ -7,10 +7,10 @@ import unicodedata
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from shardwright.config.parsing import may_be_named
+from shardwright.config.parse_values import may_be_named
 from shardwright.errors import Reading, UsageError
 from shardwright.formats.base import BACKGROUND, IGNORE, shorten
-from shardwright.progress import counted
+from shardwright.running.progress import counted
 
 # Names of classes in a message.
 SHOWN_CLASSES = 20

@@ -44,10 +44,10 @@ from shardwright.formats.listed_boxes import misread
 from shardwright.formats.object_values import ObjectError, check_pixels, json_problem, read_id, read_text_size
 from shardwright.formats.objects import ObjectInput
 from shardwright.images.boxes import BEYOND_IMAGE, AnnotationError, Box, BoxError, box_features, box_values
-from shardwright.masks.coco import CocoMasks, mask_text
-from shardwright.progress import counted
+from shardwright.masks.coco_segmentation import CocoMasks, mask_text
+from shardwright.running.progress import counted
 from shardwright.storage import Refusal, limits, open_table
-from shardwright.untrusted import parse_untrusted_json
+from shardwright.untrusted.json_text import parse_untrusted_json
 
 _SHOWN_BOX, _SHOWN_ID = 80, 40
 # Outlines of a scale of their own: boxes of fewer pixels than this say nothing, and this share must differ by one

@@ -25,11 +25,11 @@ from dataclasses import dataclass, field
 from typing import NamedTuple, TypeAlias
 
 from shardwright.config.input import AUTO, FLOAT, FLOATS, INT, INTS, KINDS, TEXT, TEXTS
-from shardwright.dataset.features import PREFIX, feature_name
+from shardwright.dataset.feature_presets import PREFIX, feature_name
 from shardwright.errors import ConfigError, UsageError
-from shardwright.fingerprint import text_number
 from shardwright.formats.base import Values
 from shardwright.formats.tables import Table, TableRow
+from shardwright.storage.fingerprint import text_number
 
 List: TypeAlias = "list[int] | list[float] | list[str]"
 

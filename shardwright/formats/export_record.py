@@ -15,7 +15,7 @@ from shardwright.dataset.manifest import MASKS, MULTI, NONE, SINGLE
 from shardwright.errors import UsageError
 from shardwright.masks.dialects import COLUMN, COUNTS, RELATIVE, ROW, Dialect, dialect_of
 from shardwright.storage import read_bytes
-from shardwright.untrusted import parse_untrusted_json
+from shardwright.untrusted.json_text import parse_untrusted_json
 
 RECORD_FILE, FEATURES_FILE = "export.json", "features.jsonl"
 IMAGES, LABELS, MASK_FOLDER = "images", "labels.csv", "masks"

@@ -14,7 +14,7 @@ from shardwright.formats.base import NO_LABEL, Annotation, AnnotationFormat, For
 from shardwright.formats.export_record import LABELS, RECORD_FILE, ExportRecord, FoundExport
 from shardwright.formats.image_names import NameIndex
 from shardwright.storage import Listing, open_table
-from shardwright.untrusted import parse_untrusted_json
+from shardwright.untrusted.json_text import parse_untrusted_json
 
 
 class Exported(AnnotationFormat):

@@ -12,7 +12,7 @@ from typing import Any
 from shardwright.formats.parquet import ParquetFile
 from shardwright.formats.parquet_pages import is_parquet
 from shardwright.storage import EmptyListing, is_folder, list_inputs, read_start
-from shardwright.untrusted import parse_untrusted_json
+from shardwright.untrusted.json_text import parse_untrusted_json
 
 HEAD_BYTES = 1 << 16
 # So many files of a folder are looked into.

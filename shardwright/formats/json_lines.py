@@ -43,7 +43,7 @@ from shardwright.formats.tables import IMAGE, LABEL, choose_role
 from shardwright.images.boxes import Box
 from shardwright.storage import open_table
 from shardwright.storage.limits import LineTooLong, bounded_lines
-from shardwright.untrusted import parse_untrusted_json
+from shardwright.untrusted.json_text import parse_untrusted_json
 
 _FRACTIONS = (1, 1)
 _VERTEX = ("classificationAnnotation", "classificationAnnotations", "boundingBoxAnnotations")

@@ -17,13 +17,13 @@ from typing import NamedTuple
 from shardwright.config.input import LabelsConfig
 from shardwright.dataset.manifest import MULTI, SINGLE
 from shardwright.errors import Reading, UsageError
-from shardwright.fingerprint import text_number
 from shardwright.formats.base import Survey
 from shardwright.formats.classes import as_integer
 from shardwright.formats.columns import SEPARATORS, separator_name, split_list
 from shardwright.formats.export_record import ExportRecord
 from shardwright.formats.rows import CsvFormat, RawAnnotation, TableInput
 from shardwright.formats.tables import IMAGE, LABEL, TableRow, label_columns, reduce_header
+from shardwright.storage.fingerprint import text_number
 
 _NEVER_IN_NAMES = ("|", ";")
 _PLURAL = frozenset(("tags", "labels", "classes", "categories", "targets", "findinglabels"))

@@ -38,9 +38,9 @@ from shardwright.formats.mask_values import (
     map_values,
 )
 from shardwright.images.colors import COLOR, show_value
-from shardwright.masks.mask_images import MaskFileError, MaskImage, gray_of
+from shardwright.masks.mask_pixels import MaskFileError, MaskImage, gray_of
 from shardwright.masks.mask_statistics import MaskPixels, MaskTotals, measure, measure_palette
-from shardwright.progress import counted
+from shardwright.running.progress import counted
 from shardwright.storage import map_threads, readers
 
 _CLASSES, _VALUES = "input.classes", "input.labels.values"

@@ -36,7 +36,7 @@ from shardwright.formats.image_names import key_stem
 from shardwright.formats.mask_evidence import detect_values
 from shardwright.formats.mask_names import ImageStems, MaskLayout, MaskName, detect_mask_layout, exported_layout
 from shardwright.formats.mask_values import MaskFiles, ValueMap
-from shardwright.progress import counted
+from shardwright.running.progress import counted
 from shardwright.storage import Listing, Refusal, list_inputs
 
 _LOSSLESS = (".png", ".gif", ".bmp", ".tif", ".tiff")

@@ -23,7 +23,7 @@ from shardwright.errors import CheckFailed, ConfigError
 from shardwright.formats.base import IGNORE, NO_LABEL, MaskCode, shorten
 from shardwright.formats.classes import BACKGROUND_NAMES, IGNORE_NAMES, as_integer, map_classes
 from shardwright.images.colors import COLOR
-from shardwright.masks.mask_images import (
+from shardwright.masks.mask_pixels import (
     MaskFileError,
     MaskImage,
     gray_of,

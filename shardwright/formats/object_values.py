@@ -8,12 +8,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from shardwright.budget import OverBudget
 from shardwright.errors import UsageError
 from shardwright.formats.image_names import is_text
 from shardwright.images.boxes import AnnotationError
 from shardwright.storage import limits, open_table
-from shardwright.untrusted import parse_untrusted_json
+from shardwright.untrusted.budget import OverBudget
+from shardwright.untrusted.json_text import parse_untrusted_json
 
 _SHOWN = 60
 _LARGEST = 2.0**31

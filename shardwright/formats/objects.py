@@ -45,9 +45,9 @@ from shardwright.formats.image_names import NameIndex, is_text
 from shardwright.formats.mask_values import have_ids
 from shardwright.formats.object_values import ObjectError, check_pixels
 from shardwright.images.boxes import AnnotationError, Box, BoxError, box_features, box_values
-from shardwright.masks.coco import mask_text
+from shardwright.masks.coco_segmentation import mask_text
 from shardwright.masks.drawn import DrawnMasks, ellipse_box
-from shardwright.progress import counted
+from shardwright.running.progress import counted
 from shardwright.storage import Listing, Refusal, map_threads, read_bytes, readers
 from shardwright.storage.limits import TooLarge
 

@@ -18,7 +18,7 @@ from shardwright.formats.classes import SHOWN_CLASSES, ClassMap, as_integer, che
 from shardwright.formats.label_csv import LabelTable
 from shardwright.formats.rows import RawAnnotation, TableInput
 from shardwright.formats.tables import IMAGE, Table, TableRow, shown_header
-from shardwright.progress import counted
+from shardwright.running.progress import counted
 
 _FLAGS = {"true": 1, "false": 0}
 _SHOWN = 40

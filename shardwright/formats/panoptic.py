@@ -33,7 +33,7 @@ from shardwright.formats.objects import Content, Entry, ObjectInput, ObjectTable
 from shardwright.images.boxes import Box
 from shardwright.images.colors import COLOR
 from shardwright.masks.drawn import DrawnMasks
-from shardwright.masks.mask_images import MaskFileError, value_runs
+from shardwright.masks.mask_pixels import MaskFileError, value_runs
 from shardwright.masks.rle import Runs, normalize
 from shardwright.storage import Listing, list_inputs
 

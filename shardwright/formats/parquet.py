@@ -18,14 +18,14 @@ from typing import IO, Any, NamedTuple
 
 import numpy as np
 
-from shardwright.budget import Budget
 from shardwright.errors import UsageError
-from shardwright.extras import missing_extra
 from shardwright.formats import parquet_pages as pages
+from shardwright.running.extras import missing_extra
 from shardwright.storage import limits, open_file, read_start
 from shardwright.storage.scratch import local_copy
 from shardwright.tfrecords.scan import is_image
-from shardwright.untrusted import parse_untrusted_json
+from shardwright.untrusted.budget import Budget
+from shardwright.untrusted.json_text import parse_untrusted_json
 
 # Rows that are read at once, fewer where pages are large, and bytes of a batch.
 _MOST_ROWS, _BATCH = 1024, 256 << 20

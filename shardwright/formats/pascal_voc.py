@@ -36,9 +36,9 @@ from shardwright.formats.mask_values import MaskFiles, ValueMap, have_ids, liste
 from shardwright.formats.voc_xml import FLAGS, MOST_XML_BYTES, VocError, VocImage, find_base, from_zero, read_voc
 from shardwright.images.boxes import AnnotationError, box_features, box_values
 from shardwright.images.colors import COLOR
-from shardwright.masks.mask_images import MaskFileError
+from shardwright.masks.mask_pixels import MaskFileError
 from shardwright.masks.rle import RleError
-from shardwright.progress import counted
+from shardwright.running.progress import counted
 from shardwright.storage import (
     EmptyListing,
     Listing,

@@ -17,7 +17,6 @@ from functools import partial
 from itertools import islice
 from typing import IO
 
-from shardwright.budget import OverBudget
 from shardwright.dataset.manifest import MANIFEST_FILE, Manifest
 from shardwright.dataset.tfds_files import FEATURES_FILE, INFO_FILE
 from shardwright.errors import DatasetError, UsageError
@@ -29,6 +28,7 @@ from shardwright.formats.webdataset import CLASSES_FILE
 from shardwright.storage import Listing, Refusal, map_threads, open_file, part_path, read_bytes, read_start
 from shardwright.storage.scratch import scratch_file, scratch_folder
 from shardwright.tfrecords.scan import UNPACKING, begins_as_records, is_compressed, scan_records
+from shardwright.untrusted.budget import OverBudget
 
 NOT_RECORDS = "not_records"
 

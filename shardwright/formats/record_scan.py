@@ -15,7 +15,7 @@ from typing import IO
 
 import numpy as np
 
-from shardwright.dataset.features import COMMON_FEATURES
+from shardwright.dataset.feature_presets import COMMON_FEATURES
 from shardwright.dataset.manifest import mask_class
 from shardwright.errors import UsageError
 from shardwright.formats.classes import MOST_CLASSES

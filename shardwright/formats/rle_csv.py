@@ -43,7 +43,7 @@ from shardwright.formats.table_values import class_readings, describes_object
 from shardwright.formats.tables import IMAGE, IMAGE_LABEL, LABEL, MASK, Table, TableRow, reduce_header, size_columns
 from shardwright.masks.dialects import ABSOLUTE, COCO, COLUMN, COUNTS, RELATIVE, ROW, SIIM, Dialect, dialect_of_header
 from shardwright.masks.rle import RleError, area, perimeter, read_numbers
-from shardwright.progress import counted
+from shardwright.running.progress import counted
 
 # An outline counts as longer from this ratio on, and from the larger one where the header is contrary; so that a
 # handful of pixels decides nothing, it must be longer by some edges as well.

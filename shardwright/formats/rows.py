@@ -17,13 +17,13 @@ from shardwright.config.input import LabelsConfig
 from shardwright.dataset.ledger import MISSING_IMAGE
 from shardwright.dataset.manifest import NONE, SINGLE
 from shardwright.errors import CheckFailed, UsageError
-from shardwright.fingerprint import canonical_json, text_number
 from shardwright.formats.base import NO_LABEL, SHOWN_NAMES, Annotation, AnnotationFormat, FormatInput, Survey, Values
 from shardwright.formats.classes import MOST_CLASSES, ClassMap, map_classes
 from shardwright.formats.columns import FurtherColumns
 from shardwright.formats.image_names import NameIndex
 from shardwright.formats.tables import CAPTION, IMAGE, IMAGE_LABEL, JoinedTable, Table, TableRow
 from shardwright.storage import Refusal
+from shardwright.storage.fingerprint import canonical_json, text_number
 
 CAPTION_FEATURE = "image/caption/text"
 

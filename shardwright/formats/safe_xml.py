@@ -10,8 +10,8 @@ from collections.abc import Iterable, Mapping
 from typing import Protocol
 from xml.parsers import expat
 
-from shardwright.budget import Budget, OverBudget
 from shardwright.images.boxes import AnnotationError
+from shardwright.untrusted.budget import Budget, OverBudget
 
 # CVAT's shortest box has 6 in 52 bytes. The header is a tag, which has a mask's run lengths as an attribute.
 BUDGET = Budget("elements and attributes", objects=500_000, bytes_each=8, header=8 << 20, depth=16)

@@ -22,7 +22,6 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from shardwright.budget import Budget, OverBudget
 from shardwright.errors import UsageError
 from shardwright.formats.head import Head
 from shardwright.formats.object_values import (
@@ -37,6 +36,7 @@ from shardwright.formats.object_values import (
 from shardwright.formats.objects import Content, ObjectFiles, ObjectInput, Thing, polygon, shape
 from shardwright.images.boxes import Box
 from shardwright.storage import Listing, list_inputs, list_names, read_bytes
+from shardwright.untrusted.budget import Budget, OverBudget
 
 _META, _ENDING = "meta.json", ".json"
 _ANNOTATIONS, _IMAGES = "ann", "img"

@@ -18,13 +18,13 @@ from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import Any, NamedTuple, TextIO
 
-from shardwright.budget import Budget
 from shardwright.errors import ConfigError, UsageError
 from shardwright.formats.parquet import ParquetFile, is_parquet
 from shardwright.formats.parquet_pages import is_parquet as starts_as_parquet
 from shardwright.masks.dialects import dialect_of_header
 from shardwright.storage import limits, open_table, read_bytes
-from shardwright.untrusted import parse_untrusted_json
+from shardwright.untrusted.budget import Budget
+from shardwright.untrusted.json_text import parse_untrusted_json
 
 IMAGE, LABEL, MASK, IMAGE_LABEL, CAPTION = "image", "label", "mask", "image_label", "caption"
 

@@ -15,8 +15,8 @@ import zlib
 from collections.abc import Callable, Iterator
 from typing import IO, NamedTuple
 
-from shardwright.budget import Budget
 from shardwright.tfrecords.scan import UNPACKING, Unpacked, is_compressed, unpacked_start
+from shardwright.untrusted.budget import Budget
 
 # Names have at most 4 KiB. macOS and SELinux store attributes of some kilobytes with a file.
 BUDGET = Budget("members and attributes", objects=200_000, bytes_each=64, header=1 << 20)

@@ -23,7 +23,7 @@ from shardwright.formats.object_values import ObjectError, load_json, read_list,
 from shardwright.formats.objects import Content, Entry, ObjectInput, ObjectTable, Thing, ellipse, polygon, rectangle
 from shardwright.formats.tables import Table
 from shardwright.images.boxes import Box
-from shardwright.untrusted import parse_untrusted_json
+from shardwright.untrusted.json_text import parse_untrusted_json
 
 _PROJECT = "_via_img_metadata"
 _CLASS_NAMES = ("class", "label", "name", "category", "type", "classes", "labels")

@@ -26,7 +26,7 @@ from shardwright.formats.objects import Content, ObjectFiles, ObjectInput, Thing
 from shardwright.formats.safe_xml import XmlError, parse_xml
 from shardwright.images.boxes import Box
 from shardwright.masks.rle import RleError
-from shardwright.progress import counted
+from shardwright.running.progress import counted
 from shardwright.storage import list_inputs
 
 MOST_XML_BYTES = 4 << 20

@@ -21,7 +21,6 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import IO, Any
 
-from shardwright.budget import OverBudget
 from shardwright.dataset.manifest import IGNORED
 from shardwright.errors import UsageError
 from shardwright.formats.sample_features import (
@@ -38,7 +37,8 @@ from shardwright.formats.tar_files import Member, TarError, begins_as_tar, read_
 from shardwright.images.header import IMAGE_ENDINGS
 from shardwright.tfrecords.encode import FeatureValue, RecordError, encode_example
 from shardwright.tfrecords.records import frame
-from shardwright.untrusted import parse_untrusted_json
+from shardwright.untrusted.budget import OverBudget
+from shardwright.untrusted.json_text import parse_untrusted_json
 
 __all__ = ["CLASSES_FILE", "begins_as_tar", "read_classes", "write_records"]
 

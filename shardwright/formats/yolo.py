@@ -19,7 +19,6 @@ from typing import Any
 
 import yaml
 
-from shardwright.budget import Budget, OverBudget
 from shardwright.config.yaml_text import MOST_BYTES, parse_yaml
 from shardwright.errors import UsageError
 from shardwright.formats.base import Survey, shorten
@@ -29,8 +28,9 @@ from shardwright.formats.image_names import key_stem
 from shardwright.formats.object_values import ObjectError, check_fraction, read_text_number
 from shardwright.formats.objects import Content, Entry, ObjectFiles, ObjectInput, Thing, fractions
 from shardwright.images.boxes import AnnotationError, Box
-from shardwright.progress import counted
+from shardwright.running.progress import counted
 from shardwright.storage import Listing, is_folder, list_inputs, list_names, read_bytes
+from shardwright.untrusted.budget import Budget, OverBudget
 
 YAML_ENDINGS = (".yaml", ".yml")
 # 100,000 boxes are 4 MiB. A corner of four bytes becomes objects of 120.

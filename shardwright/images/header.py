@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass, field
 
-from shardwright.budget import Budget, OverBudget
+from shardwright.untrusted.budget import Budget, OverBudget
 
 # Files with these endings count as images; of other files the header decides.
 IMAGE_ENDINGS = frozenset(

@@ -10,7 +10,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from shardwright.budget import Budget
 from shardwright.images.exif import has_position, read_orientation
 from shardwright.images.header import (
     DAMAGED,
@@ -24,6 +23,7 @@ from shardwright.images.header import (
     check_number,
     check_size,
 )
+from shardwright.untrusted.budget import Budget
 
 # Each scan of a progressive JPEG passes over the whole picture again. Encoders write about ten.
 _MOST_SCANS = 500

@@ -11,8 +11,8 @@ import re
 import struct
 from collections.abc import Callable, Iterator, Mapping
 
-from shardwright.budget import Budget
 from shardwright.images.header import DAMAGED, TOO_LARGE, ImageError, check_number
+from shardwright.untrusted.budget import Budget
 
 # Pictures, and blocks of up to 255 bytes. Some encoders flush short ones.
 GIF_BUDGET = Budget("pictures and blocks", objects=20_000, bytes_each=64)

@@ -7,7 +7,6 @@ import zlib
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from shardwright.budget import Budget
 from shardwright.images.exif import has_position, read_orientation
 from shardwright.images.header import (
     DAMAGED,
@@ -20,6 +19,7 @@ from shardwright.images.header import (
     check_number,
     check_size,
 )
+from shardwright.untrusted.budget import Budget
 
 PNG_SIGNATURE = b"\x89PNG\r\n\x1a\n"
 _PNG_CHANNELS = {0: 1, 2: 3, 3: 3, 4: 2, 6: 4}

@@ -23,10 +23,10 @@ import numpy as np
 import numpy.typing as npt
 from PIL import Image
 
-from shardwright.checksum import new_checksum
 from shardwright.images.decode import apply_orientation, decode
 from shardwright.images.geometry import DCT_RATIOS
 from shardwright.images.header import ImageHeader
+from shardwright.storage.checksum import new_checksum
 
 _LEVELS = 255
 _DIGITS = 6

@@ -1,13 +1,13 @@
 """Images and annotations into a dataset: recipe and location, plan, write, commit."""
 
-from shardwright.ingest.features import example_features, labels_kind
 from shardwright.ingest.identify import hash_input, input_fingerprint
+from shardwright.ingest.ingested_features import example_features, labels_kind
 from shardwright.ingest.plan import IngestPlan, PreparedIngest, plan_ingest
 from shardwright.ingest.recipe import INPUT_VARIABLE, IngestRecipe, InputLocation, ingest_recipe, locate
-from shardwright.ingest.run import ingest, write_ranges, written_notes
+from shardwright.ingest.run_ingest import ingest, write_ranges, written_notes
 from shardwright.ingest.survey import SurveyedInput, survey_input
 from shardwright.ingest.trial import TriedImage, try_images
-from shardwright.ingest.write import commit_ingest, write_range
+from shardwright.ingest.write_shards import commit_ingest, write_range
 
 __all__ = [
     "INPUT_VARIABLE",

@@ -25,14 +25,14 @@ from shardwright.config.trainer import BLESSED
 from shardwright.dataset.manifest import BUILD_FILE
 from shardwright.dataset.reader import ImageDataset
 from shardwright.errors import ConfigError, DatasetError
-from shardwright.fingerprint import canonical_json
 from shardwright.ingest.recipe import IngestRecipe, InputLocation
 from shardwright.lineage.ancestry import Artifact, Family, read_artifact
 from shardwright.lineage.blessing import BLESSING_FILE, DIGEST, PLACE, Blessing, read_blessing
 from shardwright.lineage.places import ARTIFACTS, PUSHED, find_artifacts
 from shardwright.storage import is_remote, read_bytes
+from shardwright.storage.fingerprint import canonical_json
 from shardwright.storage.paths import real_path
-from shardwright.untrusted import parse_untrusted_json
+from shardwright.untrusted.json_text import parse_untrusted_json
 
 _DATASET, _INPUT, PREVIOUS = "dataset", "input", "previous"
 # The option that does not change the new dataset.

@@ -24,23 +24,23 @@ from typing import Any, NamedTuple, TypeVar
 
 import google_crc32c
 
-from shardwright.checksum import checksum_of
 from shardwright.config import ImagesConfig
 from shardwright.config.images import FULL
 from shardwright.dataset.manifest import ORIGINS_FOLDER, origins_path
 from shardwright.dataset.random_access import records_at
 from shardwright.dataset.stored_image import frames_of
 from shardwright.duplicates.hashes import ImageHashes
-from shardwright.fingerprint import canonical_json, read_checksummed_lines
 from shardwright.images.header import ImageHeader
 from shardwright.images.quality import Quality
 from shardwright.ingest.known_files import ALGORITHM, FileHashes, KnownFiles, ProbeRow
 from shardwright.ingest.tasks import Job, Stored
 from shardwright.masks.coordinate_frame import CoordinateFrame
 from shardwright.storage import Listing, open_file, read_bytes, read_each
+from shardwright.storage.checksum import checksum_of
+from shardwright.storage.fingerprint import canonical_json, read_checksummed_lines
 from shardwright.tfrecords.encode import RecordError
 from shardwright.tfrecords.lazy_example import LazyExample
-from shardwright.untrusted import is_text, parse_untrusted_json
+from shardwright.untrusted.json_text import is_text, parse_untrusted_json
 
 INPUTS_FILE = f"{ORIGINS_FOLDER}/inputs.jsonl"
 _VERSION = 1

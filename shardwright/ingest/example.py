@@ -9,18 +9,18 @@ from typing import NamedTuple
 
 import numpy as np
 
-from shardwright.checksum import BLAKE3, image_feature
-from shardwright.config.dataset import RLE_TEXT
-from shardwright.dataset.features import StoredFeatures
+from shardwright.config.shards import RLE_TEXT
+from shardwright.dataset.feature_presets import StoredFeatures
 from shardwright.dataset.manifest import AREA, IGNORED, RLE, mask_feature
 from shardwright.formats.base import BACKGROUND, IGNORE, NO_LABEL, NO_ROW, ImageSample, MaskCode, Values
 from shardwright.images.boxes import PREFIX, AnnotationError
 from shardwright.images.header import ImageHeader
 from shardwright.images.orientation import UPRIGHT, transposes
-from shardwright.masks.coco import CocoMasks, check_size
+from shardwright.masks.coco_segmentation import CocoMasks, check_size
 from shardwright.masks.coordinate_frame import CoordinateFrame
 from shardwright.masks.dialects import Dialect
 from shardwright.masks.rle import Runs, area, subtract, union
+from shardwright.storage.checksum import BLAKE3, image_feature
 from shardwright.tfrecords.encode import FeatureValue, byte_strings, encode_pieces, floats, ints, pack_arrays
 
 # Limit for one image: far more than any data set has, few enough to be drawn.

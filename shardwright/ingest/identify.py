@@ -19,15 +19,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from shardwright.checksum import BLAKE3, DIGEST_BYTES, Checksum, digest_of, md5_of, new_checksum
 from shardwright.config import Config
-from shardwright.fingerprint import canonical_json
-from shardwright.fingerprint import fingerprint as fingerprint_of
 from shardwright.formats.mask_values import ReadsFiles
 from shardwright.ingest.known_files import FileHashes, hash_into
 from shardwright.ingest.recipe import IngestRecipe, InputLocation, ingest_recipe, locate, location_json
 from shardwright.ingest.survey import SurveyedInput, survey_input
-from shardwright.progress import SILENT, Progress
+from shardwright.running.progress import SILENT, Progress
 from shardwright.storage import (
     FileHash,
     Listing,
@@ -38,6 +35,9 @@ from shardwright.storage import (
     read_bytes,
     readers,
 )
+from shardwright.storage.checksum import BLAKE3, DIGEST_BYTES, Checksum, digest_of, md5_of, new_checksum
+from shardwright.storage.fingerprint import canonical_json
+from shardwright.storage.fingerprint import fingerprint as fingerprint_of
 from shardwright.storage.limits import MOST_BYTES
 from shardwright.storage.listing import StringArray
 

@@ -27,15 +27,15 @@ import numpy as np
 import numpy.typing as npt
 from PIL import Image
 
-from shardwright.checksum import DIGEST_BYTES
 from shardwright.duplicates.hashes import ImageHashes, hashes_of
 from shardwright.errors import StorageError, UsageError
-from shardwright.fingerprint import canonical_json
 from shardwright.images.decode import convert, decode
 from shardwright.images.header import ImageError, ImageHeader
 from shardwright.images.quality import Quality, measure, pixel_digest, reduced, thumbnail
-from shardwright.progress import Progress
+from shardwright.running.progress import Progress
 from shardwright.storage import LOCAL_TOGETHER, FileHash, Listing, Refusal, hash_file, is_remote, map_threads, readers
+from shardwright.storage.checksum import DIGEST_BYTES
+from shardwright.storage.fingerprint import canonical_json
 from shardwright.storage.limits import MOST_BYTES
 from shardwright.storage.locks import lock_folder
 from shardwright.storage.own_names import check_own_database, is_own

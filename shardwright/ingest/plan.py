@@ -21,17 +21,16 @@ from shardwright.config.images import FULL
 from shardwright.config.split import PREDEFINED
 from shardwright.dataset.ledger import DUPLICATE, REJECTED, LedgerRow
 from shardwright.dataset.manifest import dataset_fingerprint
-from shardwright.duplicates.decide import DuplicateDecision
+from shardwright.duplicates.decision import DuplicateDecision
 from shardwright.duplicates.find import find_duplicates
 from shardwright.errors import CheckFailed
-from shardwright.fingerprint import checksummed_lines
 from shardwright.formats.base import NO_ROW, Annotation
 from shardwright.formats.mask_values import pin_mask
 from shardwright.ingest.copying import INPUTS_FILE, CopySource, input_lines
 from shardwright.ingest.example import ExampleSpec
-from shardwright.ingest.features import further_features, labels_kind, stored_features
 from shardwright.ingest.identify import HashedInput, hash_input
-from shardwright.ingest.inputs import INPUTS_OF_PLAN, REST_OF_INPUT, rest_lines, rows_of_plan
+from shardwright.ingest.ingested_features import further_features, labels_kind, stored_features
+from shardwright.ingest.input_records import INPUTS_OF_PLAN, REST_OF_INPUT, rest_lines, rows_of_plan
 from shardwright.ingest.known_files import FileHashes, KnownFiles
 from shardwright.ingest.previous_dataset import PreviousLocations
 from shardwright.ingest.probe import Spread
@@ -50,11 +49,12 @@ from shardwright.ingest.tasks import (
     write_images,
     write_labels,
 )
-from shardwright.processes import trim_heap
+from shardwright.running.processes import trim_heap
 from shardwright.staging.commit import DatasetPlan, check_known_rejects
 from shardwright.staging.staged import PROBED
 from shardwright.staging.staging import PlannedShard, Staging
 from shardwright.storage import Listing, Refusal
+from shardwright.storage.fingerprint import checksummed_lines
 from shardwright.storage.mirror import local_folder
 
 _KIND = "ingest"
@@ -77,7 +77,7 @@ class IngestPlan:
         bounds: of the ranges of each shard; writers do not need them.
         source: the previous dataset that images are copied from.
         tasks: name of the folder of its task files.
-        recorded: whether the writers record the files that they read; see `shardwright.ingest.inputs`.
+        recorded: whether the writers record the files that they read; see `shardwright.ingest.input_records`.
     """
 
     dataset: DatasetPlan

@@ -21,12 +21,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from shardwright.checksum import BLAKE3, checksum_of
 from shardwright.dataset.manifest import IndexRow, origins_path
 from shardwright.dataset.reader import ImageDataset, LocatedShard
 from shardwright.dataset.shard_names import index_path
 from shardwright.errors import UsageError
-from shardwright.fingerprint import read_checksummed_lines
 from shardwright.ingest.copying import (
     INPUTS_FILE,
     CopySource,
@@ -40,6 +38,8 @@ from shardwright.ingest.known_files import KnownFiles
 from shardwright.ingest.previous_splits import named_dataset
 from shardwright.ingest.recipe import CODE_FORMAT
 from shardwright.storage import FileHash, Listing, hash_bytes, map_threads, matches_listed, open_file, read_bytes
+from shardwright.storage.checksum import BLAKE3, checksum_of
+from shardwright.storage.fingerprint import read_checksummed_lines
 from shardwright.storage.listing import KeyIndex
 
 _KIND = "ingest"

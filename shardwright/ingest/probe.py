@@ -11,13 +11,11 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TypeAlias
 
-from shardwright.checksum import BLAKE3
-from shardwright.fingerprint import canonical_json
 from shardwright.images.decode import header_of
 from shardwright.images.header import ImageError
 from shardwright.ingest.known_files import Decoded, KnownFiles, ProbeCache, ProbeRow, decode_file, measured
-from shardwright.processes import map_processes, usable_cores
-from shardwright.progress import SILENT, Progress
+from shardwright.running.processes import map_processes, usable_cores
+from shardwright.running.progress import SILENT, Progress
 from shardwright.storage import (
     FileHash,
     Listing,
@@ -29,6 +27,8 @@ from shardwright.storage import (
     read_bytes,
     readers,
 )
+from shardwright.storage.checksum import BLAKE3
+from shardwright.storage.fingerprint import canonical_json
 
 # Below this, starting processes takes longer than the work.
 _BYTES_WORTH_PROCESSES = 64 << 20

@@ -14,14 +14,14 @@ import numpy as np
 from shardwright.config.images import FULL
 from shardwright.duplicates.hashes import ImageHashes, as_int64
 from shardwright.formats.base import Values
-from shardwright.ingest.features import PROBE_FEATURES
 from shardwright.ingest.identify import HashedInput, hash_input
+from shardwright.ingest.ingested_features import PROBE_FEATURES
 from shardwright.ingest.known_files import KnownFiles, ProbeCache, ProbeRow
 from shardwright.ingest.previous_dataset import PreviousDataset
 from shardwright.ingest.probe import ProbeOptions, Spread, probe_input
 from shardwright.ingest.recipe import IngestRecipe
 from shardwright.ingest.survey import SurveyedInput
-from shardwright.progress import progress
+from shardwright.running.progress import progress
 
 # Code and reason of a file that cannot be read.
 UNREADABLE = "unreadable", "the file cannot be read; check its permissions"

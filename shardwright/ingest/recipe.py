@@ -24,8 +24,8 @@ from shardwright.config import (
 )
 from shardwright.config.canonical import NOWHERE, read_section, recipe_options
 from shardwright.errors import UsageError
-from shardwright.fingerprint import canonical_json
 from shardwright.ingest.previous_splits import named_dataset
+from shardwright.storage.fingerprint import canonical_json
 from shardwright.storage.spans import NEWEST
 
 # Version of the bytes that this code writes for the same recipe and input. It is raised whenever they change, so that

@@ -24,7 +24,7 @@ import numpy.typing as npt
 from shardwright.dataset.reader import ImageDataset
 from shardwright.ingest.copying import INPUTS_FILE, read_inputs
 from shardwright.ingest.known_files import FileHashes, hash_into
-from shardwright.progress import SILENT
+from shardwright.running.progress import SILENT
 from shardwright.storage import Listing, is_remote, map_threads, open_file, readers
 from shardwright.storage.listing import KeyIndex
 

@@ -15,7 +15,7 @@ from shardwright.dataset.ledger import REJECTED, LedgerRow
 from shardwright.dataset.manifest import Manifest
 from shardwright.dataset.reader import ImageDataset
 from shardwright.ingest.previous_dataset import PreviousDataset
-from shardwright.ingest.run import ignore, ingest
+from shardwright.ingest.run_ingest import ignore, ingest
 from shardwright.storage import is_remote
 
 GONE = "gone"

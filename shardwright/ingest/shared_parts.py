@@ -10,13 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from shardwright.checksum import new_checksum
 from shardwright.errors import CheckFailed
-from shardwright.fingerprint import fingerprint
 from shardwright.ingest.known_files import ALGORITHM
 from shardwright.ingest.probe import Look, Part, Seen
 from shardwright.staging.staging import Staging
 from shardwright.storage import map_threads, read_bytes, readers
+from shardwright.storage.checksum import new_checksum
+from shardwright.storage.fingerprint import fingerprint
 
 
 def look_fingerprint(content: str, look: Look, parts: Sequence[Part]) -> str:

@@ -25,7 +25,7 @@ from shardwright.formats.image_names import NameIndex
 from shardwright.formats.rows import CsvFormat
 from shardwright.formats.tables import reduce_header
 from shardwright.ingest.survey import SurveyedInput
-from shardwright.progress import counted
+from shardwright.running.progress import counted
 from shardwright.splits import UNASSIGNED, folder_split, split_named
 from shardwright.storage import Refusal, read_bytes
 from shardwright.storage.limits import MOST_LIST_BYTES

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from shardwright.config import ShardsConfig, SplitConfig
 from shardwright.config.split import FAIL, PREDEFINED
 from shardwright.dataset.sharding import deal_classes, shard_bounds, shard_count
-from shardwright.duplicates.decide import DuplicateDecision
+from shardwright.duplicates.decision import DuplicateDecision
 from shardwright.errors import CheckFailed
 from shardwright.formats.base import NO_LABEL, Annotation, ClassesInText, MaskCode, shorten
 from shardwright.ingest.known_files import FileHashes
@@ -19,7 +19,7 @@ from shardwright.ingest.previous_splits import PreviousSplits, previous_splits
 from shardwright.ingest.renamed import InputFiles
 from shardwright.ingest.split_inputs import image_groups, predefined_splits
 from shardwright.ingest.survey import SurveyedInput
-from shardwright.progress import counted
+from shardwright.running.progress import counted
 from shardwright.splits import NEW, Assignment, ClassTable, Folds, assign_splits, join_units, split_order
 from shardwright.staging.staging import PlannedShard
 from shardwright.storage import Refusal, map_threads

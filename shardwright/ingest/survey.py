@@ -13,10 +13,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
-from shardwright.checksum import checksum_of
-from shardwright.config.dataset import RLE_TEXT
 from shardwright.config.images import FULL
 from shardwright.config.input import TFRECORD
+from shardwright.config.shards import RLE_TEXT
 from shardwright.dataset.ledger import MISSING_IMAGE, UNLISTED
 from shardwright.dataset.manifest import SINGLE
 from shardwright.dataset.outputs import without_outputs
@@ -46,11 +45,11 @@ from shardwright.images.read_header import read_header
 from shardwright.ingest.known_files import KnownFiles
 from shardwright.ingest.previous_dataset import PreviousDataset
 from shardwright.ingest.recipe import IngestRecipe, InputLocation
-from shardwright.ingest.spans import MergedSpans, read_spans
-from shardwright.masks.coco import CocoMasks
+from shardwright.ingest.select_spans import MergedSpans, read_spans
+from shardwright.masks.coco_segmentation import CocoMasks
 from shardwright.masks.coordinate_frame import CoordinateFrame
 from shardwright.masks.drawn import DrawnMasks
-from shardwright.progress import counted
+from shardwright.running.progress import counted
 from shardwright.storage import (
     FileHash,
     Listing,
@@ -65,6 +64,7 @@ from shardwright.storage import (
     read_start,
     readers,
 )
+from shardwright.storage.checksum import checksum_of
 from shardwright.storage.limits import MOST_KEPT_BYTES
 
 

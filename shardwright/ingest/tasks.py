@@ -29,7 +29,6 @@ import numpy as np
 import numpy.typing as npt
 
 from shardwright.dataset.shard_names import shard_name
-from shardwright.fingerprint import canonical_json, fingerprint
 from shardwright.formats.base import NO_LABEL, Annotation, ImageSample, Mask, Values
 from shardwright.images.header import ImageError, ImageHeader
 from shardwright.ingest.known_files import FileHashes, ProbeRow
@@ -37,6 +36,7 @@ from shardwright.ingest.ranges import Bounds
 from shardwright.masks.coordinate_frame import CoordinateFrame
 from shardwright.staging.staging import PlannedShard, Staging
 from shardwright.storage import Listing, durable
+from shardwright.storage.fingerprint import canonical_json, fingerprint
 
 _BYTES = 1 << 25
 # Short lines take more than their bytes: two numbers each, and another one to sort them by.
@@ -251,7 +251,7 @@ class Stored(NamedTuple):
 
 @dataclass
 class Job:
-    """One image on its way to its record: each step of `shardwright.ingest.write` fills in what it finds out.
+    """One image on its way to its record: each step of `shardwright.ingest.write_shards` fills in what it finds out.
 
     Attributes:
         file: the file of the image; its content ID and CRC-32C are known from the step `identify` on.

@@ -37,7 +37,7 @@ _MOST_BYTES = 256 << 20
 
 @dataclass(frozen=True)
 class TriedImage:
-    """An image that was tried; `shardwright.display.pictures.StoredImage` where it would be written.
+    """An image that was tried; `shardwright.display.thumbnails.StoredImage` where it would be written.
 
     Attributes:
         position: its place in the listing.

@@ -14,11 +14,11 @@ from typing import Any
 
 from shardwright.dataset.manifest import MANIFEST_FILE, Manifest
 from shardwright.errors import DatasetError, NotFound, OtherLayoutError, ShardwrightError
-from shardwright.fingerprint import checksum_matches, fingerprint
 from shardwright.lineage.blessing import BLESSING_FILE, model_digest, parse_blessing
 from shardwright.lineage.places import contains, known_places
 from shardwright.lineage.record import LINEAGE_FILE, files_digest, parse_lineage
 from shardwright.storage import hash_file, is_folder, is_remote, read_bytes
+from shardwright.storage.fingerprint import checksum_matches, fingerprint
 
 MODEL, EVALUATION = "model", "evaluation"
 # They have the fingerprint of the model that they belong to, so it does not identify them.

@@ -13,12 +13,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from shardwright import untrusted
-from shardwright.checksum import checksum_file, new_checksum
 from shardwright.errors import DatasetError
 from shardwright.storage import is_folder, read_bytes
+from shardwright.storage.checksum import checksum_file, new_checksum
 from shardwright.storage.durable import write_file
-from shardwright.untrusted import parse_untrusted_json
+from shardwright.untrusted import json_text as untrusted
+from shardwright.untrusted.json_text import parse_untrusted_json
 
 BLESSING_FILE = "BLESSED.json"
 _BLESSING = untrusted.record(

@@ -14,15 +14,15 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from shardwright import untrusted
-from shardwright.checksum import new_checksum
 from shardwright.errors import DatasetError
-from shardwright.fingerprint import checksum_matches, checksummed_json
-from shardwright.fingerprint import fingerprint as fingerprint_of
 from shardwright.storage import buckets, hash_file, is_remote, read_bytes
+from shardwright.storage.checksum import new_checksum
 from shardwright.storage.durable import write_file
+from shardwright.storage.fingerprint import checksum_matches, checksummed_json
+from shardwright.storage.fingerprint import fingerprint as fingerprint_of
 from shardwright.storage.paths import split_url
-from shardwright.untrusted import parse_untrusted_json
+from shardwright.untrusted import json_text as untrusted
+from shardwright.untrusted.json_text import parse_untrusted_json
 from shardwright.version import __version__
 
 LINEAGE_FILE = "lineage.json"

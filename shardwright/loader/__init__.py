@@ -5,7 +5,7 @@ the augmentations. `unpack_masks` makes masks of the bits of `load(..., masks="b
 """
 
 from shardwright.dataset.epoch_steps import steps_per_epoch
-from shardwright.dataset.statistics import STATISTICS_FILE
+from shardwright.dataset.train_statistics import STATISTICS_FILE
 from shardwright.loader.dataset_info import dataset_statistics, image_size
 from shardwright.loader.load import load
 from shardwright.loader.masks import unpack_masks

@@ -41,7 +41,7 @@ from shardwright.loader.image_changes import (
     to_bytes,
     warped,
 )
-from shardwright.loader.parsing import Example
+from shardwright.loader.parse_example import Example
 from shardwright.masks.regions import IGNORE_VALUE
 
 Tensor = Any

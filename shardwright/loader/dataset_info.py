@@ -6,7 +6,7 @@ import os
 from typing import Any
 
 from shardwright.dataset.reader import ImageDataset
-from shardwright.dataset.statistics import read_measured, read_statistics
+from shardwright.dataset.train_statistics import read_measured, read_statistics
 from shardwright.errors import DatasetError
 from shardwright.images.read_header import read_header
 from shardwright.tfrecords.records import decode_example

@@ -24,7 +24,7 @@ import tensorflow as tf
 
 from shardwright.dataset.reader import LocatedShard
 from shardwright.errors import DatasetError, ShardwrightError, describe_os_error
-from shardwright.processes import usable_cores
+from shardwright.running.processes import usable_cores
 from shardwright.storage import open_file
 from shardwright.tfrecords.encode import RecordError
 from shardwright.tfrecords.records import read_records

@@ -13,7 +13,7 @@ from shardwright.dataset.reader import LocatedShard
 from shardwright.errors import UsageError
 from shardwright.loader.error_context import ReadErrors, Record
 from shardwright.loader.global_order import GlobalOrder, StepPlan
-from shardwright.loader.options import ResolvedOptions
+from shardwright.loader.load_options import ResolvedOptions
 
 Tensor = Any
 

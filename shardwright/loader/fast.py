@@ -16,7 +16,7 @@ from shardwright.dataset.random_access import RandomAccess
 from shardwright.dataset.reader import LocatedShard
 from shardwright.dataset.same_dataset import SameDataset
 from shardwright.loader.error_context import ReadErrors, Record
-from shardwright.loader.options import ResolvedOptions
+from shardwright.loader.load_options import ResolvedOptions
 from shardwright.storage import is_remote
 
 Tensor = Any

@@ -23,12 +23,12 @@ from shardwright.loader.augment import apply_augmentations
 from shardwright.loader.error_context import ErrorContext, Record, no_autograph
 from shardwright.loader.exact import read_exact
 from shardwright.loader.fast import read_fast
+from shardwright.loader.load_options import LoaderOptions, ResolvedOptions
 from shardwright.loader.memory import cache_examples, finished_at_once
-from shardwright.loader.options import LoaderOptions, ResolvedOptions
-from shardwright.loader.parsing import Example, Parser
+from shardwright.loader.parse_example import Example, Parser
 from shardwright.loader.postprocess import Postprocess
 from shardwright.loader.shard_cache import ShardCache, cache_shards
-from shardwright.processes import usable_cores
+from shardwright.running.processes import usable_cores
 from shardwright.storage import is_remote
 from shardwright.storage.paths import scheme_of
 from shardwright.version import __version__

@@ -20,8 +20,8 @@ from typing import Any
 import tensorflow as tf
 
 from shardwright.errors import UsageError
-from shardwright.fingerprint import fingerprint
 from shardwright.loader.error_context import no_autograph, require
+from shardwright.storage.fingerprint import fingerprint
 from shardwright.storage.locks import lock_file
 from shardwright.storage.own_names import is_own, open_own_file
 

@@ -10,9 +10,9 @@ import tensorflow as tf
 from shardwright.dataset.manifest import MULTI, NONE, Manifest
 from shardwright.images import tf_ops
 from shardwright.loader.augment import cutmix, mixup
+from shardwright.loader.load_options import BOTH, LABELS, MASKS, ResolvedOptions
 from shardwright.loader.masks import unpack_bits
-from shardwright.loader.options import BOTH, LABELS, MASKS, ResolvedOptions
-from shardwright.loader.parsing import Example
+from shardwright.loader.parse_example import Example
 
 Tensor = Any
 

@@ -28,7 +28,7 @@ from shardwright.loader.dataset_info import image_size
 from shardwright.loader.encodings import EncodingRow, choose_encoding, compare_encodings
 from shardwright.loader.error_context import calls_at_once, threads_of_decoding
 from shardwright.loader.load import load
-from shardwright.processes import peak_memory, usable_cores
+from shardwright.running.processes import peak_memory, usable_cores
 from shardwright.storage import is_remote
 from shardwright.tfrecords.records import find_feature
 

@@ -15,10 +15,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from shardwright.checksum import new_checksum
 from shardwright.dataset.reader import ImageDataset, LocatedShard
 from shardwright.errors import DatasetError, UsageError
 from shardwright.storage import map_threads, open_file
+from shardwright.storage.checksum import new_checksum
 from shardwright.storage.durable import replace as replace_file
 from shardwright.storage.locks import lock_file
 from shardwright.storage.own_names import check_own_tree, is_own, make_own_folder, open_own_file, remove_tree

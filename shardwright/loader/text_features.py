@@ -12,7 +12,7 @@ from typing import Any
 import tensorflow as tf
 
 from shardwright.config.transform import COUNTS, DENSE, IDS
-from shardwright.dataset.features import feature_name
+from shardwright.dataset.feature_presets import feature_name
 from shardwright.dataset.reader import ImageDataset
 from shardwright.errors import UsageError
 

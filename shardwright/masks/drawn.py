@@ -30,8 +30,8 @@ import numpy.typing as npt
 
 from shardwright.images.boxes import Box, check_within
 from shardwright.masks.brush import brush_runs
-from shardwright.masks.coco import CocoMasks, SegmentationError
-from shardwright.masks.mask_images import read_mask
+from shardwright.masks.coco_segmentation import CocoMasks, SegmentationError
+from shardwright.masks.mask_pixels import read_mask
 from shardwright.masks.rle import Runs, draw, encode
 
 # No image has a side this long.

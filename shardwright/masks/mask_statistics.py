@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from shardwright.images.colors import COLOR
-from shardwright.masks.mask_images import MaskImage
+from shardwright.masks.mask_pixels import MaskImage
 
 WHITE = 255
 # Fewer pixels may be an accident.

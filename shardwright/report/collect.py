@@ -1,6 +1,6 @@
 """Collects the counts of the report, and the locations of the images that it shows, from the facts of the shards.
 
-No shard is read (`shardwright.dataset.facts`), only its index and its facts. Measures of pixels are those that the
+No shard is read (`dataset.record_facts`), only its index and its facts. Measures of pixels are those that the
 ingest wrote; of a dataset without them all images are measured if that takes seconds, else as many as do, chosen by a
 hash. Shapes of masks come from a sample. Memory use is constant, except for about 60 bytes for each image, from which
 duplicates are found.
@@ -15,18 +15,18 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from shardwright.dataset.example_view import ExampleReader, ExampleView, sampling_hash
-from shardwright.dataset.facts import MASKS_OF, MILLIONTHS, ShardFacts
 from shardwright.dataset.random_access import RecordLocation, read_record
 from shardwright.dataset.reader import ImageDataset, LocatedShard
-from shardwright.display.numbers import Histogram, Scale
+from shardwright.dataset.record_facts import MASKS_OF, MILLIONTHS, ShardFacts
+from shardwright.display.histograms import Histogram, Scale
 from shardwright.errors import DatasetError
-from shardwright.fingerprint import text_number
 from shardwright.images.header import ImageError
 from shardwright.images.quality import Quality, measure, thumbnail
-from shardwright.progress import SILENT, Progress
 from shardwright.report.mask_shapes import MaskShapes
 from shardwright.report.samples import Candidate, LowestK, key_folder
+from shardwright.running.progress import SILENT, Progress
 from shardwright.storage import map_threads
+from shardwright.storage.fingerprint import text_number
 
 MOST_CLASSES = 24
 _RANDOM, _PER_CLASS, _EXTREME = 24, 6, 12

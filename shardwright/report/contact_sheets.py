@@ -9,6 +9,7 @@ from markupsafe import Markup
 from shardwright.dataset.example_view import ExampleReader, ExampleView
 from shardwright.dataset.random_access import RecordLocation, read_record
 from shardwright.dataset.reader import ImageDataset
+from shardwright.display.histograms import number, percent
 from shardwright.display.html import (
     badge,
     card,
@@ -26,14 +27,13 @@ from shardwright.display.html import (
     thumbnail,
 )
 from shardwright.display.html import group as tile_group
-from shardwright.display.numbers import number, percent
-from shardwright.display.pictures import picture_of
-from shardwright.progress import counted
+from shardwright.display.thumbnails import picture_of
 from shardwright.report.collect import MOST_CLASSES, Collected
 from shardwright.report.duplicates import Duplicates, Group
 from shardwright.report.image_stats import color_legend
 from shardwright.report.overview import groups
 from shardwright.report.samples import Candidate
+from shardwright.running.progress import counted
 
 # Bytes of the page's 5 MB that pictures may take, and those that pictures of added chapters may take.
 BUDGET = 3_900_000

@@ -5,6 +5,7 @@ from __future__ import annotations
 from markupsafe import Markup
 
 from shardwright.display.charts import BAR, ENOUGH, bar, histogram, split_legend
+from shardwright.display.histograms import Show, number, number_of, percent, size_text
 from shardwright.display.html import (
     card,
     dot,
@@ -20,8 +21,7 @@ from shardwright.display.html import (
     table,
     with_share,
 )
-from shardwright.display.numbers import Show, number, number_of, percent, size_text
-from shardwright.display.pictures import heat_picture
+from shardwright.display.thumbnails import heat_picture
 from shardwright.images.colors import class_color
 from shardwright.report.collect import MOST_CLASSES, Collected
 from shardwright.report.mask_shapes import MaskShapes

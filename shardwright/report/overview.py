@@ -10,6 +10,7 @@ from markupsafe import Markup
 from shardwright.dataset.ledger import UNLISTED
 from shardwright.dataset.manifest import MULTI, NONE, SINGLE
 from shardwright.display.charts import BAR, bar, split_class
+from shardwright.display.histograms import number, number_of, percent, size_text
 from shardwright.display.html import (
     card,
     dot,
@@ -26,10 +27,9 @@ from shardwright.display.html import (
     table,
     with_share,
 )
-from shardwright.display.numbers import number, number_of, percent, size_text
-from shardwright.progress import counted
 from shardwright.report.collect import Collected
 from shardwright.report.duplicates import Duplicates
+from shardwright.running.progress import counted
 
 
 def evenness(counts: Sequence[int]) -> float:

@@ -10,16 +10,16 @@ from typing import NamedTuple
 from markupsafe import Markup
 
 from shardwright.dataset.reader import ImageDataset
+from shardwright.display.histograms import number_of
 from shardwright.display.html import code, document, isolate, join
-from shardwright.display.numbers import number_of
 from shardwright.errors import UsageError, unwritable
-from shardwright.progress import SILENT, Progress, progress
 from shardwright.report.collect import DEFAULTS, Collected, Options, collect
 from shardwright.report.contact_sheets import BUDGET, Sheets, contact_sheets, duplicate_sheets
 from shardwright.report.duplicates import Duplicates, find_duplicates
 from shardwright.report.image_stats import images, masks
 from shardwright.report.overview import overview, statistics
 from shardwright.report.rejects import rejected, reproducibility, shards
+from shardwright.running.progress import SILENT, Progress, progress
 from shardwright.storage import is_remote
 from shardwright.storage.durable import make_folder, write_file
 

@@ -11,10 +11,10 @@ from markupsafe import Markup
 from shardwright.dataset.ledger import REJECTED, WRITTEN, LedgerRow
 from shardwright.dataset.manifest import BUILD_FILE
 from shardwright.dataset.reader import ImageDataset
+from shardwright.display.histograms import number, number_of, size_text
 from shardwright.display.html import badge, card, code, isolate, more, paragraph, properties, section, table
-from shardwright.display.numbers import number, number_of, size_text
 from shardwright.storage import read_bytes
-from shardwright.untrusted import parse_untrusted_json
+from shardwright.untrusted.json_text import parse_untrusted_json
 
 # Most rows on the page; the ledger has all.
 _ROWS_SHOWN = 1500

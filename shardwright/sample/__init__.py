@@ -5,7 +5,7 @@
 `train.csv`.
 """
 
-from shardwright.sample.regions import KINDS
-from shardwright.sample.write import SampleReport, write_sample
+from shardwright.sample.cloud_outlines import KINDS
+from shardwright.sample.sample_files import SampleReport, write_sample
 
 __all__ = ["KINDS", "SampleReport", "write_sample"]

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
+from shardwright.sample.cloud_outlines import KINDS, Mask, draw_outline, plan_regions, stream
 from shardwright.sample.fields import Canvas, Field, Wind, blur, fractal, shifted, smooth
-from shardwright.sample.regions import KINDS, Mask, draw_outline, plan_regions, stream
 from shardwright.sample.textures import TEXTURES
 
 JPEG_QUALITY = 90

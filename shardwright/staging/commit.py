@@ -16,29 +16,29 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn
 
-from shardwright.checksum import checksum_file
 from shardwright.dataset import ledger, shard_names
 from shardwright.dataset import manifest as dataset_manifest
-from shardwright.dataset.facts import FactsCollector
 from shardwright.dataset.ledger import LedgerRow
 from shardwright.dataset.manifest import FILES, ORIGINS_FOLDER, Manifest, origins_path
 from shardwright.dataset.outputs import check_not_in_dataset
 from shardwright.dataset.reader import ImageDataset
+from shardwright.dataset.record_facts import FactsCollector
 from shardwright.dataset.tfds_files import tfds_files
 from shardwright.errors import CheckFailed, DatasetError, UsageError
-from shardwright.fingerprint import checksummed_json, fingerprint
 from shardwright.lineage import record
-from shardwright.redaction import published
 from shardwright.staging import output
 from shardwright.staging.damaged import check_not_doubtful, replace_damaged
 from shardwright.staging.staged import PROBED, remove_empty_groups, staged_folders
 from shardwright.staging.staging import PlannedShard, ShardResult, Staging
 from shardwright.storage import buckets, durable, is_remote
+from shardwright.storage.checksum import checksum_file
+from shardwright.storage.fingerprint import checksummed_json, fingerprint
 from shardwright.storage.own_names import remove_tree, staging_next_to
 from shardwright.storage.paths import check_replaceable
 from shardwright.storage.whole_files import write_parts, write_text
 from shardwright.storage.whole_folders import appear, assembling, discard
-from shardwright.untrusted import inside
+from shardwright.text.redaction import published
+from shardwright.untrusted.json_text import inside
 
 # A ledger part stays a file that an editor opens.
 _ROWS_PER_PART = 100_000

@@ -13,11 +13,11 @@ from pathlib import Path
 from shardwright.dataset.manifest import MANIFEST_FILE, Manifest
 from shardwright.dataset.reader import ImageDataset
 from shardwright.errors import DatasetError, UsageError
-from shardwright.fingerprint import checksum_matches
 from shardwright.lineage.record import LINEAGE_FILE, listed_fingerprint
 from shardwright.storage import durable, is_remote, read_bytes
+from shardwright.storage.fingerprint import checksum_matches
 from shardwright.storage.whole_folders import appear
-from shardwright.untrusted import parse_untrusted_json
+from shardwright.untrusted.json_text import parse_untrusted_json
 
 _CHUNK = 1 << 20
 _SHOWN = 3

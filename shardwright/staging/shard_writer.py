@@ -20,13 +20,13 @@ from typing import Any, NamedTuple
 
 import google_crc32c
 
-from shardwright.checksum import checksum_of
 from shardwright.dataset import ledger, shard_names
-from shardwright.dataset.facts import FactsCollector
 from shardwright.dataset.ledger import LedgerRow, RowSorter
 from shardwright.dataset.manifest import ShardInfo, origins_path
+from shardwright.dataset.record_facts import FactsCollector
 from shardwright.dataset.shard_names import ShardNames
-from shardwright.fingerprint import canonical_json, checksummed_lines
+from shardwright.storage.checksum import checksum_of
+from shardwright.storage.fingerprint import canonical_json, checksummed_lines
 from shardwright.storage.whole_files import WholeFile
 from shardwright.tfrecords.encode import FeatureValue
 from shardwright.tfrecords.records import RecordWriter
@@ -137,7 +137,7 @@ class Part:
         entries: of each input key and length of its frame; or key, status, code and reason.
         marks: number of records by `RecordResult.marks`.
         origins: offset in the part, and JSON of the origin.
-        inputs: key of each input, and the line of its file; see `shardwright.ingest.inputs`.
+        inputs: key of each input, and the line of its file; see `shardwright.ingest.input_records`.
         copied: images that were copied from an earlier dataset.
         damaged: images whose record there was damaged.
         size: bytes of the records.

@@ -10,13 +10,13 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 from shardwright.errors import StorageError, UsageError
-from shardwright.progress import Progress, progress
+from shardwright.running.progress import Progress, progress
 from shardwright.staging.staging import PlannedShard, Staging
 from shardwright.storage import buckets, durable, is_remote
 from shardwright.storage.leases import remove_all
 from shardwright.storage.locks import lock_folder
 from shardwright.storage.mirror import working_folder
-from shardwright.storage.objects import ObjectInfo
+from shardwright.storage.object_store import ObjectInfo
 from shardwright.storage.own_names import SET_ASIDE, remove_tree
 from shardwright.storage.paths import split_url
 

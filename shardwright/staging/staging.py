@@ -36,20 +36,20 @@ from typing import Any
 import google_crc32c
 
 from shardwright.dataset import shard_names
-from shardwright.dataset.facts import FactsCollector
 from shardwright.dataset.ledger import LedgerRow, RowSorter, merged
 from shardwright.dataset.manifest import ShardInfo, origins_path
+from shardwright.dataset.record_facts import FactsCollector
 from shardwright.dataset.shard_names import ShardNames
-from shardwright.fingerprint import canonical_json
 from shardwright.staging.shard_writer import Part, PlannedShard, RecordResult, ShardResult, ShardWriter, rows_path
 from shardwright.storage import buckets, durable, in_groups, is_remote, map_threads, readers
+from shardwright.storage.fingerprint import canonical_json
 from shardwright.storage.leases import leased, remove_unless_leased
 from shardwright.storage.locks import lock_file, locked_folder
 from shardwright.storage.mirror import Mirror, working_folder
 from shardwright.storage.own_names import make_own_folder, make_working_folder, remove_tree, set_aside
 from shardwright.storage.whole_files import WholeFile
 from shardwright.tfrecords.records import RecordWriter
-from shardwright.untrusted import inside
+from shardwright.untrusted.json_text import inside
 
 __all__ = ["STAGING_VARIABLE", "PlannedShard", "RecordResult", "ShardResult", "Staging"]
 

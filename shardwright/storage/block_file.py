@@ -13,7 +13,7 @@ import errno
 import os
 from pathlib import Path
 
-from shardwright.checksum import Checksum, new_checksum
+from shardwright.storage.checksum import Checksum, new_checksum
 from shardwright.storage.durable import begin_flush
 
 # Bytes that are written together; few enough for the processor's caches.

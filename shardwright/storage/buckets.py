@@ -16,9 +16,9 @@ from functools import cache, partial
 from typing import IO, Any, TypeVar
 
 from shardwright.errors import CheckFailed, StorageError, UsageError
-from shardwright.extras import missing_extra
+from shardwright.running.extras import missing_extra
 from shardwright.storage.name_ranges import NameRange
-from shardwright.storage.objects import Changed, Missing, ObjectInfo, ObjectStore, Transient
+from shardwright.storage.object_store import Changed, Missing, ObjectInfo, ObjectStore, Transient
 from shardwright.storage.paths import GCS, SCHEMES, scheme_of, split_url
 
 _Out = TypeVar("_Out")

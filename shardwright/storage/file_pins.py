@@ -9,8 +9,8 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 
-from shardwright.checksum import digest_of
 from shardwright.errors import CheckFailed
+from shardwright.storage.checksum import digest_of
 from shardwright.storage.limits import regular
 from shardwright.storage.paths import display_path
 

@@ -20,7 +20,7 @@ import urllib3.exceptions
 
 from shardwright.errors import CredentialsError, UsageError
 from shardwright.storage.gcs_compat import convert_rows, keep_connections
-from shardwright.storage.objects import Changed, Missing, ObjectInfo, Transient, Unreadable
+from shardwright.storage.object_store import Changed, Missing, ObjectInfo, Transient, Unreadable
 
 with warnings.catch_warnings():
     # The client warns every reader that this Python will be too old one day.

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import NamedTuple
 
-from shardwright.checksum import DIGEST_BYTES
+from shardwright.storage.checksum import DIGEST_BYTES
 from shardwright.storage.file_pins import is_settled, short_digest, state_text
 
 

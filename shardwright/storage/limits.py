@@ -14,7 +14,7 @@ import stat
 from collections.abc import Callable, Iterator
 from typing import IO, TextIO
 
-from shardwright.budget import Budget, OverBudget
+from shardwright.untrusted.budget import Budget, OverBudget
 
 # Protocol buffers end at 2 GiB, so no larger file can become a record, and no larger record can be read.
 MOST_BYTES = 2**31 - 1

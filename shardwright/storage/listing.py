@@ -189,7 +189,7 @@ class Listing:
         names: relative file names as the file system spells them, one per key.
         sizes: bytes, one per key.
         refused: files of the folder that cannot be an input.
-        pins: the version of each object that was listed (`shardwright.storage.objects`), one per key on a bucket. For
+        pins: the version of each object that was listed (`storage.object_store`), one per key on a bucket. For
             local files empty, or the states of some (`shardwright.storage.look_at_files`).
         checksums: the listed checksum of each object (`ObjectInfo.checksum`), one per key; empty where the store lists
             none at all.

@@ -16,9 +16,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from shardwright.errors import UsageError
-from shardwright.fingerprint import fingerprint
 from shardwright.storage import buckets, open_file, readers
 from shardwright.storage.durable import flush, flush_tree
+from shardwright.storage.fingerprint import fingerprint
 from shardwright.storage.own_names import make_own_folder
 from shardwright.storage.parallel import map_threads
 from shardwright.storage.paths import is_remote, split_url

@@ -12,7 +12,7 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from shardwright.storage.objects import ObjectInfo
+from shardwright.storage.object_store import ObjectInfo
 
 # Characters of a name that are one number.
 _DIGITS = 8

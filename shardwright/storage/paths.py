@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from shardwright.errors import UsageError
-from shardwright.untrusted import is_text
+from shardwright.untrusted.json_text import is_text
 
 _MARK = "\0"
 # The rest of a folder's URL: without the characters of a glob or of a pattern.

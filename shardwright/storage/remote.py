@@ -28,7 +28,7 @@ from shardwright.storage.listing import (
     make_listing,
     split_glob,
 )
-from shardwright.storage.objects import ObjectInfo
+from shardwright.storage.object_store import ObjectInfo
 from shardwright.storage.parallel import map_threads
 from shardwright.storage.paths import scheme_of, split_url
 

@@ -17,7 +17,7 @@ import botocore.exceptions as errors
 from botocore.config import Config
 
 from shardwright.errors import CredentialsError, UsageError
-from shardwright.storage.objects import Changed, Missing, ObjectInfo, Transient, Unreadable
+from shardwright.storage.object_store import Changed, Missing, ObjectInfo, Transient, Unreadable
 
 # Encryption that leaves the entity tag the MD5 of the bytes.
 _PLAIN = (None, "AES256")

@@ -7,8 +7,8 @@ import uuid
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from shardwright.checksum import Checksum
 from shardwright.storage.block_file import BlockFile
+from shardwright.storage.checksum import Checksum
 from shardwright.storage.durable import flush, flush_descriptor, make_folder
 
 

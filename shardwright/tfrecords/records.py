@@ -21,8 +21,8 @@ import google_crc32c
 import numpy as np
 import numpy.typing as npt
 
-from shardwright.checksum import new_checksum
 from shardwright.storage import open_file
+from shardwright.storage.checksum import new_checksum
 from shardwright.tfrecords.encode import BYTES_LIST, FLOAT_LIST, INT64_LIST, RecordError
 from shardwright.tfrecords.wire import (
     DELIMITED,

@@ -19,7 +19,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from typing import IO, Any, NamedTuple
 
-from shardwright.budget import Budget, OverBudget
 from shardwright.errors import UsageError
 from shardwright.images.header import EMPTY_FILE, NOT_AN_IMAGE, ImageError
 from shardwright.images.read_header import read_header
@@ -43,6 +42,7 @@ from shardwright.tfrecords.wire import (
     read_fields,
     read_messages,
 )
+from shardwright.untrusted.budget import Budget, OverBudget
 
 DAMAGED, TRUNCATED, TOO_LARGE = "damaged", "truncated", "too_large"
 

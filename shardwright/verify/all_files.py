@@ -12,11 +12,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
-from shardwright.checksum import checksum_file
 from shardwright.dataset.manifest import BUILD_FILE, FILES, MANIFEST_FILE, Manifest
 from shardwright.dataset.reader import IS_LINK
-from shardwright.fingerprint import checksum_matches
-from shardwright.untrusted import digest, mapped, parse_untrusted_json, relative_path
+from shardwright.storage.checksum import checksum_file
+from shardwright.storage.fingerprint import checksum_matches
+from shardwright.untrusted.json_text import digest, mapped, parse_untrusted_json, relative_path
 from shardwright.verify import findings as what
 from shardwright.verify.findings import VerifyFinding
 

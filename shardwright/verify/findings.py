@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from shardwright.escaping import escape
+from shardwright.text.escaping import escape
 
 MISSING = "missing"
 STRAY = "stray"

@@ -15,11 +15,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, NamedTuple
 
-from shardwright.checksum import BLAKE3, checksum_file, checksum_of, image_feature
 from shardwright.dataset.reader import LocatedShard
 from shardwright.errors import UsageError
-from shardwright.fingerprint import canonical_json
 from shardwright.storage import open_file
+from shardwright.storage.checksum import BLAKE3, checksum_file, checksum_of, image_feature
+from shardwright.storage.fingerprint import canonical_json
 from shardwright.storage.limits import regular
 from shardwright.tfrecords.encode import RecordError
 from shardwright.tfrecords.records import (
@@ -36,8 +36,8 @@ from shardwright.tfrecords.records import (
 )
 from shardwright.tfrecords.scan import DAMAGED, TRUNCATED, begins_as_records, scan_records
 from shardwright.verify import findings as what
+from shardwright.verify.damaged_ledger import Index, ledger_keys, read_index
 from shardwright.verify.findings import VerifyFinding, VerifyReport
-from shardwright.verify.ledger import Index, ledger_keys, read_index
 
 _KEY, _IMAGE = "image/key", "image/encoded"
 

@@ -17,13 +17,13 @@ from kubeflow_driver import pod_of
 from kubernetes import client
 from kubernetes.utils.quantity import parse_quantity as quantity
 
-from shardwright.components.runtime import jobset
-from shardwright.components.runtime.jobset import Cluster, JobSetTask, run_as_jobset
+from shardwright.components.runtime import run_jobset as jobset
+from shardwright.components.runtime.run_jobset import Cluster, JobSetTask, run_as_jobset
 from shardwright.errors import CheckFailed, ShardwrightError
 from shardwright.pipelines.cloud.batch import predict_job
-from shardwright.pipelines.cloud.jobset import jobset_template
+from shardwright.pipelines.cloud.jobset_document import jobset_template
 from shardwright.pipelines.cloud.kserve import kserve_manifest
-from shardwright.pipelines.kubeflow import _add_variables, platform_document
+from shardwright.pipelines.compile_kubeflow import _add_variables, platform_document
 from shardwright.pipelines.tpu import TpuSlice
 
 pytestmark = pytest.mark.cluster

@@ -24,12 +24,12 @@ from cluster_objects import KUBEFLOW, NAMESPACE, config, create, of_the_pages
 from control_plane import MERGE, Kubelet
 from kubernetes.client import ApiException
 
-from shardwright.components.runtime import jobset
+from shardwright.components.runtime import run_jobset as jobset
 from shardwright.components.runtime.heartbeat import HEARTBEAT, SECONDS
-from shardwright.components.runtime.jobset import Cluster, JobSetTask, run_as_jobset
+from shardwright.components.runtime.run_jobset import Cluster, JobSetTask, run_as_jobset
 from shardwright.errors import CheckFailed
 from shardwright.pipelines.cloud.batch import predict_job
-from shardwright.pipelines.cloud.jobset import jobset_template
+from shardwright.pipelines.cloud.jobset_document import jobset_template
 from shardwright.pipelines.cloud.kserve import kserve_manifest
 from shardwright.pipelines.tpu import TpuSlice
 
@@ -370,7 +370,7 @@ HOST = """
 import os, sys, time
 from shardwright.components.runtime.heartbeat import watched
 from shardwright.errors import ShardwrightError, Stopped
-from shardwright.processes import sigterm_raises
+from shardwright.running.processes import sigterm_raises
 try:
     with watched(os.environ), sigterm_raises():
         try:

@@ -10,7 +10,7 @@ from PIL import Image
 from recipes import train_recipe
 
 from shardwright.components.image_trainer.spec import TrainSpec
-from shardwright.components.predictor import convert as conversion
+from shardwright.components.predictor import convert_model as conversion
 from shardwright.evaluation.thresholds import Thresholds
 from shardwright.pipelines.cli import main
 
@@ -41,7 +41,7 @@ class Convolution:
 @pytest.fixture(scope="module")
 def models(tmp_path_factory):
     """Name -> folder of a model: of masks, of labels, and two that cannot be converted."""
-    from shardwright.components.image_trainer.export.export import save_model
+    from shardwright.components.image_trainer.export.export_model import save_model
     from shardwright.components.image_trainer.export.signatures import FlippedMean
 
     labels = dataclasses.replace(SPEC, task="classification", classes=("a", "b", "c"))

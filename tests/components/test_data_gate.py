@@ -12,14 +12,14 @@ from hypothesis import strategies as st
 from tensorflow_metadata.proto.v0 import anomalies_pb2, schema_pb2
 from tfx.types import Channel, standard_artifacts
 
-from shardwright.checksum import checksum_file
 from shardwright.components.data_gate.anomalies import Anomaly, names_of_images, offends, read_anomalies, table
 from shardwright.components.data_gate.component import DataGate, GateDecision
 from shardwright.components.data_gate.executor import Executor
-from shardwright.dataset.features import COMMON_FEATURES
-from shardwright.dataset.schema import identity_features, render_schema
+from shardwright.dataset.dataset_schema import identity_features, render_schema
+from shardwright.dataset.feature_presets import COMMON_FEATURES
 from shardwright.errors import CheckFailed, ConfigError
 from shardwright.lineage.record import read_lineage
+from shardwright.storage.checksum import checksum_file
 from shardwright.tfrecords.encode import encode_example
 from shardwright.tfrecords.records import frame
 

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from shardwright.components.evaluator.summary import summarize
+from shardwright.components.evaluator.result_files import summarize
 from shardwright.evaluation.figures import Measured
 from shardwright.evaluation.verdict import Interval, Verdict
 

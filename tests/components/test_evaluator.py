@@ -13,7 +13,7 @@ import pytest
 from object_stores import running_stores
 from PIL import Image
 
-from shardwright.components.evaluator.summary import read_evaluation
+from shardwright.components.evaluator.result_files import read_evaluation
 from shardwright.dataset.reader import ImageDataset
 from shardwright.errors import CheckFailed, DatasetError
 from shardwright.evaluation.metrics import ClassSums, LabelCounts, MaskSums
@@ -371,7 +371,7 @@ def test_a_folder_without_an_evaluation_is_reported(tmp_path):
 
 
 def test_a_picture_is_predicted_from_the_stored_image_as_it_is():
-    from shardwright.components.evaluator.pictures import Scored, _picture
+    from shardwright.components.evaluator.prediction_pictures import Scored, _picture
 
     file = io.BytesIO()
     Image.new("RGB", (8, 6), "red").save(file, "png")

@@ -16,9 +16,9 @@ from shardwright.components.data_gate.component import GateDecision
 from shardwright.components.data_gate.executor import Executor as Gate
 from shardwright.components.report.executor import Executor as Report
 from shardwright.components.statistics_gen.executor import Executor as Ours
-from shardwright.dataset.schema import identity_features, parse_schema
+from shardwright.dataset.dataset_schema import identity_features, parse_schema
 from shardwright.errors import CheckFailed, ConfigError
-from shardwright.report.anomalies import read_verdict
+from shardwright.report.anomaly_chapter import read_verdict
 
 CLASSES = ("daisy", "rose", "tulip")
 PROPERTIES = {

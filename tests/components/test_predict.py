@@ -19,11 +19,11 @@ from recipes import train_recipe
 from transforming import transform_shards
 
 from shardwright.components.image_trainer.spec import TextColumn, TrainSpec
-from shardwright.components.image_transform.recipe import ingest_image_options
 from shardwright.components.image_transform.text import Text
+from shardwright.components.image_transform.transform_recipe import ingest_image_options
 from shardwright.components.predictor import sources
-from shardwright.components.predictor.model import model_folder, open_model
-from shardwright.components.predictor.predict import PredictOptions, _opened, predict, write_part
+from shardwright.components.predictor.exported_model import model_folder, open_model
+from shardwright.components.predictor.predict_images import PredictOptions, _opened, predict, write_part
 from shardwright.config import parse_config
 from shardwright.dataset.reader import ImageDataset
 from shardwright.errors import DatasetError, StorageError, UsageError
@@ -43,7 +43,7 @@ SPEC = TrainSpec(RECIPE, "d", "d", "segmentation", ("Fish", "Sugar"), 12, 16, "s
 
 
 def save(folder: Path, model, spec: TrainSpec, chosen: Thresholds) -> Path:
-    from shardwright.components.image_trainer.export.export import save_model
+    from shardwright.components.image_trainer.export.export_model import save_model
     from shardwright.components.image_trainer.export.signatures import FlippedMean
 
     save_model(FlippedMean(model, spec), dataclasses.replace(spec, export=str(folder)), chosen)
@@ -63,7 +63,7 @@ def _opened_once():
         return opened[key]
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("shardwright.components.predictor.predict.open_model", open_once)
+        patch.setattr("shardwright.components.predictor.predict_images.open_model", open_once)
         yield
     opened.clear()
 

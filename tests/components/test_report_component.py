@@ -12,13 +12,13 @@ from tfx.types.experimental import simple_artifacts
 
 from shardwright.components.data_gate.executor import Executor as GateExecutor
 from shardwright.components.report.executor import Executor
+from shardwright.dataset.dataset_schema import render_schema
 from shardwright.dataset.reader import ImageDataset
-from shardwright.dataset.schema import render_schema
 from shardwright.drift.monitor import REFERENCE_VARIABLE
 from shardwright.errors import CheckFailed, DatasetError, UsageError
-from shardwright.fingerprint import text_number
 from shardwright.lineage.record import read_lineage
-from shardwright.report.anomalies import read_verdict
+from shardwright.report.anomaly_chapter import read_verdict
+from shardwright.storage.fingerprint import text_number
 
 
 def same_file(number: int, example: dict[str, Any]) -> dict[str, Any]:

@@ -19,8 +19,8 @@ from tfx.types import channel_utils, standard_artifacts
 from shardwright.components.statistics_gen import executor
 from shardwright.components.statistics_gen.component import StatisticsGen
 from shardwright.components.statistics_gen.executor import MOST, Executor, slices, sources
+from shardwright.dataset.dataset_schema import parse_schema, render_schema
 from shardwright.dataset.reader import ImageDataset
-from shardwright.dataset.schema import parse_schema, render_schema
 from shardwright.errors import ConfigError, UsageError
 from shardwright.tfrecords.records import decode_example
 

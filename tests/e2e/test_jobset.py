@@ -13,7 +13,7 @@ from kubernetes_rules import check_jobset
 from sandbox import training_model
 
 from shardwright.components.image_trainer.training.history import read_summary
-from shardwright.components.runtime.jobset import PROXY_VARIABLE
+from shardwright.components.runtime.run_jobset import PROXY_VARIABLE
 from shardwright.pipelines.cli import main
 from shardwright.sample import write_sample
 

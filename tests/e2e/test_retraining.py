@@ -13,11 +13,11 @@ import pytest
 import yaml
 from any_model import BLESSES_ANY
 
-from shardwright.checksum import checksum_of
 from shardwright.components.image_trainer.training.history import TrainingSummary, read_summary
 from shardwright.dataset.reader import ImageDataset
 from shardwright.pipelines.cli import main
 from shardwright.sample import write_sample
+from shardwright.storage.checksum import checksum_of
 
 pytestmark = pytest.mark.slow
 CONFIG = {

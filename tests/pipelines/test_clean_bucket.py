@@ -13,8 +13,8 @@ from object_stores import running_stores
 from shardwright.errors import DatasetError, UsageError
 from shardwright.lineage.record import write_lineage
 from shardwright.pipelines.cli import main
-from shardwright.pipelines.cloud import clean
-from shardwright.pipelines.cloud.clean import bucket_places, clean_bucket, lifecycle_text
+from shardwright.pipelines.cloud import clean_bucket as clean
+from shardwright.pipelines.cloud.clean_bucket import bucket_places, clean_bucket, lifecycle_text
 from shardwright.storage import buckets, is_remote
 
 # The clients of the stores are tested with the stores, on both stacks.

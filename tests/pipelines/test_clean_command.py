@@ -10,7 +10,8 @@ from descent import Months, record_months
 
 from shardwright.errors import DatasetError
 from shardwright.pipelines.cli import main
-from shardwright.pipelines.runs import clean, metadata_store
+from shardwright.pipelines.runs import clean_folder as clean
+from shardwright.pipelines.runs import metadata_store
 from shardwright.pipelines.runs.metadata_store import past_runs, steps_to
 from shardwright.staging.staging import Staging
 from shardwright.storage.locks import run_lock

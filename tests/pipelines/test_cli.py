@@ -17,12 +17,13 @@ from command_page import page
 from shardwright.edit.export_formats import WRITERS
 from shardwright.errors import CheckFailed
 from shardwright.evaluation.submission import LAYOUTS
-from shardwright.pipelines import cli, local
+from shardwright.pipelines import cli
+from shardwright.pipelines import run_local as local
 from shardwright.pipelines.commands.catalog import ENTRIES, GROUPS
 from shardwright.pipelines.commands.completion import completion_script
 from shardwright.pipelines.commands.parsers import Parser
 from shardwright.pipelines.commands.results import print_json
-from shardwright.progress import print_note, quiet_output
+from shardwright.running.progress import print_note, quiet_output
 
 DOCS = Path(__file__).parents[2] / "docs"
 # Commands whose result is a file or a page of their own kind, or that have none.

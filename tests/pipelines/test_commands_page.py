@@ -11,7 +11,7 @@ import yaml
 from descent import Months, record_months
 
 from shardwright.pipelines.cli import main
-from shardwright.sample import write
+from shardwright.sample import sample_files as write
 
 # tools/bare.sh runs the commands of the base installation on both stacks.
 pytestmark = pytest.mark.one_stack

@@ -21,9 +21,9 @@ from shardwright.config import parse_config
 from shardwright.errors import ConfigError, CredentialsError
 from shardwright.pipelines.cli import main
 from shardwright.pipelines.commands.files import compiled_pipeline
+from shardwright.pipelines.compile_kubeflow import check_for_backend, platform_document
+from shardwright.pipelines.compile_vertex import _custom_job, dataflow_options, worker_pools
 from shardwright.pipelines.graph import STEPS
-from shardwright.pipelines.kubeflow import check_for_backend, platform_document
-from shardwright.pipelines.vertex import _custom_job, dataflow_options, worker_pools
 from shardwright.sample import write_sample
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -386,7 +386,7 @@ def test_without_an_account_a_copy_of_the_input_is_advised(tmp_path, monkeypatch
     def refuse(*asked, **options):
         raise CredentialsError("gs://bucket: no valid Google credentials (none found).")
 
-    monkeypatch.setattr("shardwright.pipelines.cloud.compile.resolve_inputs", refuse)
+    monkeypatch.setattr("shardwright.pipelines.cloud.pipeline_document.resolve_inputs", refuse)
     (tmp_path / "c.yaml").write_text(yaml.safe_dump(CONFIG), encoding="utf-8")
     assert main(["compile", str(tmp_path / "c.yaml"), "--target", "vertex", "--out", str(tmp_path / "out.json")]) == 2
     message = capsys.readouterr().err

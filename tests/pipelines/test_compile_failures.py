@@ -12,8 +12,9 @@ import yaml
 
 from shardwright.config import parse_config
 from shardwright.errors import ConfigError
-from shardwright.pipelines import kubeflow, vertex
-from shardwright.pipelines.cloud.compile import Target, _check_places, staging_notes
+from shardwright.pipelines import compile_kubeflow as kubeflow
+from shardwright.pipelines import compile_vertex as vertex
+from shardwright.pipelines.cloud.pipeline_document import Target, _check_places, staging_notes
 
 GOLDEN = Path(__file__).parent / "golden"
 (_VERTEX,) = yaml.safe_load_all((GOLDEN / "vertex.yaml").read_text(encoding="utf-8"))

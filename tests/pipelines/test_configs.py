@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from shardwright.config import load_config
-from shardwright.dataset.schema import render_schema, schema_file_for
+from shardwright.dataset.dataset_schema import render_schema, schema_file_for
 from shardwright.formats.base import Survey
 from shardwright.ingest import example_features, labels_kind
 

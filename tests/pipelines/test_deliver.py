@@ -17,9 +17,16 @@ from shardwright.config import parse_config
 from shardwright.errors import CheckFailed, DatasetError, UsageError
 from shardwright.lineage.blessing import Blessing
 from shardwright.pipelines.cli import main
-from shardwright.pipelines.cloud import deliver as module
+from shardwright.pipelines.cloud import deliver_model as module
 from shardwright.pipelines.cloud import kserve
-from shardwright.pipelines.cloud.deliver import DeliveryOptions, Services, deliver, new_traffic, roll_back, smoke_tests
+from shardwright.pipelines.cloud.deliver_model import (
+    DeliveryOptions,
+    Services,
+    deliver,
+    new_traffic,
+    roll_back,
+    smoke_tests,
+)
 from shardwright.pipelines.cloud.kserve import kserve_manifest
 
 PLACE = "projects/my-project/locations/europe-west4"

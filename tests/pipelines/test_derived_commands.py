@@ -10,13 +10,13 @@ import pytest
 from damage import swap_records
 from ingesting import examples, ledger, run, tree
 
-from shardwright.checksum import checksum_of
 from shardwright.dataset.reader import ImageDataset
-from shardwright.dataset.statistics import read_measured
+from shardwright.dataset.train_statistics import read_measured
 from shardwright.edit.derive import Derived, derive
-from shardwright.edit.relabel import relabel
+from shardwright.edit.relabel_dataset import relabel
 from shardwright.errors import DatasetError, UsageError
 from shardwright.pipelines.cli import main
+from shardwright.storage.checksum import checksum_of
 from shardwright.storage.own_names import LOCK_FILE, MARK
 from shardwright.verify import verify
 

@@ -13,8 +13,8 @@ from damage import name_indexes
 from ingesting import ledger, run
 
 from shardwright.dataset.reader import ImageDataset
-from shardwright.display.numbers import Histogram, Scale, plain_number
-from shardwright.edit.diff import find_differences
+from shardwright.display.histograms import Histogram, Scale, plain_number
+from shardwright.edit.diff_datasets import find_differences
 from shardwright.masks import rle
 from shardwright.pipelines.cards import _images
 from shardwright.pipelines.cli import main

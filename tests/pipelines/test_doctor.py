@@ -4,7 +4,8 @@ import json
 
 import pytest
 
-from shardwright.pipelines import cli, doctor, machine
+from shardwright.pipelines import cli, machine
+from shardwright.pipelines import installation as doctor
 from shardwright.pipelines.machine import NONE, OK, PROBLEM, Check
 
 

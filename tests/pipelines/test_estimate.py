@@ -11,7 +11,7 @@ import yaml
 from shardwright.config import parse_config
 from shardwright.errors import ConfigError
 from shardwright.pipelines.cli import main
-from shardwright.pipelines.cloud.estimate import INGEST_MASKS, TRANSFORM, PriceTable, Rates, estimate, read_prices
+from shardwright.pipelines.cloud.costs import INGEST_MASKS, TRANSFORM, PriceTable, Rates, estimate, read_prices
 
 PAGE = Path(__file__).parents[2] / "docs" / "deploy" / "costs.md"
 CONFIG = {

@@ -10,8 +10,8 @@ from ingesting import examples, run
 from PIL import Image
 
 from shardwright.dataset.reader import ImageDataset
-from shardwright.edit import export as exporting
-from shardwright.edit.export import ExportOptions
+from shardwright.edit import export_dataset as exporting
+from shardwright.edit.export_dataset import ExportOptions
 from shardwright.masks import rle
 from shardwright.masks.dialects import COCO, COLUMN_PAIRS, ROW_PAIRS, SIIM, Dialect, dialect_header
 from shardwright.pipelines.cli import main
@@ -247,7 +247,7 @@ def test_hostile_class_names_and_keys_stay_within_the_folder(small_dataset, tmp_
     assert {name.split("/")[1] for name in files(tmp_path / "out") if name.startswith("images")} == {"_", "a_b", "_etc"}
     outside = {path.name for path in tmp_path.iterdir()}
     assert outside == {"in", "out"}
-    from shardwright.edit.export import _new_file
+    from shardwright.edit.export_dataset import _new_file
     from shardwright.errors import DatasetError
 
     for name in ("../x", "/x", "a/../../x", "a//b", "", "a\0b", "x" * 300, "./x"):

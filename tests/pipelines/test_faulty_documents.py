@@ -15,7 +15,7 @@ from emulator import CACHED, RAN, Emulator, TaskFailed
 
 from shardwright.components.runtime.mounts import folder_of
 from shardwright.pipelines.cli import main
-from shardwright.pipelines.cloud.notify import add_webhook_task
+from shardwright.pipelines.cloud.exit_task import add_webhook_task
 from shardwright.sample import write_sample
 
 GOLDEN = Path(__file__).parent / "golden" / "kubeflow.yaml"

@@ -10,7 +10,7 @@ from descent import Months
 from evaluations import EPOCHS, MEASURED, evaluated, trained
 from PIL import Image
 
-from shardwright.components.evaluator.summary import write_details, write_evaluation
+from shardwright.components.evaluator.result_files import write_details, write_evaluation
 from shardwright.components.image_trainer.training.history import write_history
 from shardwright.components.runtime.artifacts import write_record
 from shardwright.evaluation.figures import KAGGLE, TITLES

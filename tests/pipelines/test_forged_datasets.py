@@ -11,8 +11,8 @@ import pytest
 from shardwright.dataset.manifest import Manifest
 from shardwright.dataset.reader import ImageDataset
 from shardwright.errors import DatasetError
-from shardwright.fingerprint import fingerprint
 from shardwright.pipelines.cli import main
+from shardwright.storage.fingerprint import fingerprint
 
 # Values that anyone may put in place of another.
 HOSTILE = [

@@ -6,18 +6,18 @@ import shutil
 import pytest
 from evaluations import evaluated, trained
 
-from shardwright.checksum import checksum_of
-from shardwright.components.evaluator.summary import read_details, read_evaluation
+from shardwright.components.evaluator.result_files import read_details, read_evaluation
 from shardwright.components.image_trainer.training.history import read_history
 from shardwright.dataset.reader import ImageDataset
 from shardwright.errors import DatasetError
-from shardwright.fingerprint import checksummed_json, fingerprint
 from shardwright.lineage.ancestry import artifact_at, read_artifact
 from shardwright.lineage.blessing import BLESSING_FILE, Blessing, read_blessing, write_blessing
 from shardwright.lineage.record import LINEAGE_FILE, read_lineage, write_lineage
 from shardwright.loader import dataset_statistics
 from shardwright.pipelines.cli import main
-from shardwright.report.anomalies import read_verdict
+from shardwright.report.anomaly_chapter import read_verdict
+from shardwright.storage.checksum import checksum_of
+from shardwright.storage.fingerprint import checksummed_json, fingerprint
 
 HOSTILE = [
     None, True, -1, 1.5, 10**15, 10**40, "", "..", "../../evil", "/tmp/evil", "a\0b", "\x1b[2J", "\ud800",

@@ -15,13 +15,13 @@ from tensorflow_metadata.proto.v0 import schema_pb2, statistics_pb2
 from shardwright.dataset.reader import ImageDataset
 from shardwright.edit.delete import delete_probe_rows, files_naming
 from shardwright.errors import StorageError
-from shardwright.fingerprint import fingerprint
 from shardwright.ingest import known_files
 from shardwright.ingest.known_files import cache_file
 from shardwright.lineage.record import write_lineage
 from shardwright.pipelines.cli import main
 from shardwright.staging import staged
 from shardwright.staging.staging import Staging
+from shardwright.storage.fingerprint import fingerprint
 from shardwright.storage.locks import run_lock
 from shardwright.verify import verify
 

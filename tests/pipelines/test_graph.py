@@ -13,8 +13,8 @@ from tfx.v1.types import BaseBeamComponent
 from shardwright.config import parse_config
 from shardwright.config.cloud import COMPONENTS
 from shardwright.config.vertex import ON_DATAFLOW
+from shardwright.dataset.dataset_schema import render_schema
 from shardwright.dataset.reader import ImageDataset
-from shardwright.dataset.schema import render_schema
 from shardwright.ingest.baseline import resolve_baseline
 from shardwright.pipelines.graph import STEPS, GraphInputs, build_nodes
 

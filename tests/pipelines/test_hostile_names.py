@@ -11,8 +11,8 @@ from ingesting import run
 from PIL import Image
 
 from shardwright.dataset.reader import ImageDataset
-from shardwright.escaping import escape
 from shardwright.pipelines.cli import main
+from shardwright.text.escaping import escape
 
 EVIL = "evil\x1b]0;title\x07\x1b[2J\u202e\u200b\x9b\u2028"
 MARK = "evil\\u001b]0;title\\u0007\\u001b[2J\\u202e\\u200b\\u009b\\u2028"

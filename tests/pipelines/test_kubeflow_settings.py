@@ -15,8 +15,8 @@ import yaml
 
 from shardwright.config import parse_config
 from shardwright.config.json_schema import leaves
-from shardwright.pipelines.cloud.jobset import jobset_template
-from shardwright.pipelines.kubeflow import (
+from shardwright.pipelines.cloud.jobset_document import jobset_template
+from shardwright.pipelines.compile_kubeflow import (
     _add_accelerator,
     _add_notification,
     _add_variables,

@@ -15,11 +15,11 @@ from kfp.pipeline_spec import pipeline_spec_pb2
 from kubeflow_driver import pod_of
 from kubernetes_rules import check_jobset, strictly
 
-from shardwright.components.runtime.jobset import JobSetTask
+from shardwright.components.runtime.run_jobset import JobSetTask
 from shardwright.config import parse_config
 from shardwright.errors import ConfigError
-from shardwright.pipelines.cloud.jobset import jobset_template
-from shardwright.pipelines.kubeflow import (
+from shardwright.pipelines.cloud.jobset_document import jobset_template
+from shardwright.pipelines.compile_kubeflow import (
     _add_jobset,
     _add_variables,
     add_image_parameter,

@@ -13,9 +13,10 @@ from shardwright.config import parse_config
 from shardwright.errors import CheckFailed, ConfigError, StorageError, UsageError
 from shardwright.lineage import places
 from shardwright.lineage.blessing import Blessing
-from shardwright.pipelines import inputs, local
+from shardwright.pipelines import graph_inputs as inputs
+from shardwright.pipelines import run_local as local
 from shardwright.pipelines.cli import main
-from shardwright.pipelines.inputs import resolve_inputs
+from shardwright.pipelines.graph_inputs import resolve_inputs
 from shardwright.pipelines.runs import logs
 from shardwright.pipelines.runs.summary import RunSummary
 from shardwright.storage.locks import run_lock

@@ -11,7 +11,7 @@ from emulator import Emulator
 from shardwright.components.runtime.packed import pack_parameters, unpack_parameters
 from shardwright.errors import ConfigError, UsageError
 from shardwright.pipelines.cli import main
-from shardwright.pipelines.kubeflow import check_for_backend, largest_argument
+from shardwright.pipelines.compile_kubeflow import check_for_backend, largest_argument
 from shardwright.sample import write_sample
 
 LINUX = 131_071

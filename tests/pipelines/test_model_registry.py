@@ -15,9 +15,10 @@ from shardwright.config import parse_config
 from shardwright.errors import CheckFailed, UsageError
 from shardwright.lineage.blessing import Blessing
 from shardwright.pipelines.cli import main
-from shardwright.pipelines.cloud import deliver, kserve, model_registry
+from shardwright.pipelines.cloud import deliver_model as deliver
+from shardwright.pipelines.cloud import kserve, model_registry
 from shardwright.pipelines.cloud.batch import start_batch
-from shardwright.pipelines.cloud.deliver import DeliveryOptions, Services
+from shardwright.pipelines.cloud.deliver_model import DeliveryOptions, Services
 from shardwright.pipelines.cloud.model_registry import RegistryServer, register
 
 API = "/api/model_registry/v1alpha3"

@@ -15,12 +15,12 @@ from google.protobuf import json_format
 from kfp import compiler, dsl
 from kfp.pipeline_spec import pipeline_spec_pb2
 
-from shardwright.components.runtime import notify
-from shardwright.components.runtime.notify import WEBHOOK_VARIABLE
+from shardwright.components.runtime import post_notification as notify
+from shardwright.components.runtime.post_notification import WEBHOOK_VARIABLE
 from shardwright.config import parse_config
 from shardwright.errors import ConfigError
-from shardwright.pipelines.cloud.notify import INNER, NOTIFY, add_email_task, add_webhook_task
-from shardwright.pipelines.kubeflow import add_image_parameter, check_for_backend, platform_document
+from shardwright.pipelines.cloud.exit_task import INNER, NOTIFY, add_email_task, add_webhook_task
+from shardwright.pipelines.compile_kubeflow import add_image_parameter, check_for_backend, platform_document
 
 GOLDEN = Path(__file__).parent / "golden"
 IMAGE = "registry.example/shardwright:1.0"

@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from shardwright.errors import CheckFailed, UsageError
-from shardwright.pipelines import local
+from shardwright.pipelines import run_local as local
 from shardwright.pipelines.cli import main
 from shardwright.pipelines.runs.summary import RunSummary
 

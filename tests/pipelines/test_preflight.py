@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shardwright.loader.memory import loader_memory
-from shardwright.pipelines.preflight.facts import DatasetFacts, Facts, LoaderTensor, SplitFacts, dataset_facts
 from shardwright.pipelines.preflight.feeding_rules import fits_memory, memory_estimate
-from shardwright.pipelines.preflight.findings import ERROR, WARNING, check
+from shardwright.pipelines.preflight.rule_report import ERROR, WARNING, check
 from shardwright.pipelines.preflight.rules import RULES
+from shardwright.pipelines.preflight.run_facts import DatasetFacts, Facts, LoaderTensor, SplitFacts, dataset_facts
 from shardwright.pipelines.tpu import TpuSlice
 from shardwright.tfrecords.encode import ints
 

@@ -8,7 +8,7 @@ import pytest
 
 from shardwright.config import parse_config
 from shardwright.errors import ConfigError
-from shardwright.pipelines.inputs import render_schema_file, resolve_inputs
+from shardwright.pipelines.graph_inputs import render_schema_file, resolve_inputs
 
 
 @pytest.mark.parametrize("features", [{"preset": "tfds"}, {"map": {"image/key": "id"}}])

@@ -52,7 +52,7 @@ def test_verbose_shows_it(tmp_path: Path) -> None:
 
 def test_the_input_is_read_before_tensorflow_is_loaded() -> None:
     """Loading takes seconds and prints messages, which the log of the run must get."""
-    script = "import sys; sys.modules.update(tensorflow=None, tfx=None); import shardwright.pipelines.local"
+    script = "import sys; sys.modules.update(tensorflow=None, tfx=None); import shardwright.pipelines.run_local"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
 
@@ -91,8 +91,8 @@ def test_what_libraries_print_at_work_is_dropped(tmp_path: Path, command: str) -
     """TensorFlow's C++ code writes lines before it has read its log level."""
     modules = {
         "preflight": ("shardwright.pipelines.preflight.measure", "gather"),
-        "predict": ("shardwright.components.predictor.predict", "predict"),
-        "convert": ("shardwright.components.predictor.convert", "convert"),
+        "predict": ("shardwright.components.predictor.predict_images", "predict"),
+        "convert": ("shardwright.components.predictor.convert_model", "convert"),
     }
     arguments = {
         "preflight": ["c.yaml", "--tpu", "v5e-1x1"],

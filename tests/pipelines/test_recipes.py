@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from shardwright.components.image_trainer.spec import TrainRecipe
-from shardwright.components.image_transform.recipe import transform_recipe
+from shardwright.components.image_transform.transform_recipe import transform_recipe
 from shardwright.config import Config, load_config, parse_config
 from shardwright.errors import ConfigError
-from shardwright.fingerprint import canonical_json
 from shardwright.ingest import ingest_recipe
+from shardwright.storage.fingerprint import canonical_json
 
 CONFIGS = sorted((Path(__file__).parents[2] / "pipelines" / "configs").glob("*.yaml"))
 GOLDEN = Path(__file__).with_name("golden") / "recipes.json"

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from ingesting import examples, ledger, run
 
-from shardwright.edit import relabel as relabeling
+from shardwright.edit import relabel_dataset as relabeling
 from shardwright.pipelines.cli import main
 from shardwright.verify import verify
 

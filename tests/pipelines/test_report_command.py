@@ -7,11 +7,11 @@ import pytest
 from evaluations import evaluated, trained
 from PIL import Image
 
-from shardwright.components.evaluator.summary import write_evaluation
+from shardwright.components.evaluator.result_files import write_evaluation
 from shardwright.components.image_trainer.training.history import write_history
 from shardwright.pipelines.cli import main
 from shardwright.pipelines.runs.summary import write_run_report
-from shardwright.report.anomalies import Anomaly, write_verdict
+from shardwright.report.anomaly_chapter import Anomaly, write_verdict
 
 
 @pytest.fixture(scope="module")

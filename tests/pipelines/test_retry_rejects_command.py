@@ -10,7 +10,7 @@ from ingesting import run, tree
 from monthly import OLD, copied_of, picture, raw_of, write_months
 
 from shardwright.errors import UsageError
-from shardwright.ingest import run as running
+from shardwright.ingest import run_ingest as running
 from shardwright.pipelines.cli import main
 
 BROKEN = ("cat/00.jpg", "cat/02.jpg", "dog/05.jpg")

@@ -11,8 +11,9 @@ from google.auth.exceptions import DefaultCredentialsError
 from google.cloud import aiplatform
 
 from shardwright.pipelines.cli import main
-from shardwright.pipelines.cloud import runs, submit
-from shardwright.pipelines.cloud.compile import Compiled
+from shardwright.pipelines.cloud import vertex_requests as submit
+from shardwright.pipelines.cloud import vertex_runs as runs
+from shardwright.pipelines.cloud.pipeline_document import Compiled
 
 CONFIG = {
     "name": "clouds",

@@ -2,8 +2,8 @@
 
 from evaluations import evaluated
 
-from shardwright.fingerprint import checksummed_json
 from shardwright.pipelines.runs.summary import _further_notes, _verdict_rows, _way_on
+from shardwright.storage.fingerprint import checksummed_json
 
 
 def test_notes_that_were_not_shown_yet_are_shown(tmp_path):

@@ -9,7 +9,7 @@ from PIL import Image
 
 from shardwright.config import parse_config
 from shardwright.errors import ConfigError
-from shardwright.pipelines.inputs import render_schema_file, resolve_inputs
+from shardwright.pipelines.graph_inputs import render_schema_file, resolve_inputs
 
 
 def given_input(root: Path, labels: dict[str, Any]) -> Any:

@@ -16,7 +16,7 @@ from monthly import raw_of, write_months
 from shardwright.dataset.manifest import BUILD_FILE, MANIFEST_FILE
 from shardwright.edit.export_formats import WRITERS
 from shardwright.pipelines.cli import build_parser, main
-from shardwright.pipelines.transform import EXAMPLES
+from shardwright.pipelines.standalone_transform import EXAMPLES
 from shardwright.verify import verify
 
 # Command -> its arguments before `--out`; `{}` is the folder of the inputs.

@@ -18,8 +18,8 @@ from vertex_section import VERTEX
 
 from shardwright.config import parse_config
 from shardwright.config.json_schema import leaves
-from shardwright.pipelines.cloud.notify import add_email_task
-from shardwright.pipelines.vertex import _custom_job, dataflow_options
+from shardwright.pipelines.cloud.exit_task import add_email_task
+from shardwright.pipelines.compile_vertex import _custom_job, dataflow_options
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "vertex-settings.md"
 BEGIN, END = "<!-- generated: settings -->\n", "<!-- end: settings -->\n"

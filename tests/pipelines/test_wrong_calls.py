@@ -9,16 +9,16 @@ import pytest
 import yaml
 
 from benchmarks.__main__ import main as measure
-from shardwright.components.predictor.convert import convert
-from shardwright.components.predictor.predict import predict
+from shardwright.components.predictor.convert_model import convert
+from shardwright.components.predictor.predict_images import predict
 from shardwright.dataset.reader import ImageDataset
-from shardwright.edit.export import export
+from shardwright.edit.export_dataset import export
 from shardwright.errors import UsageError
 from shardwright.loader import load
 from shardwright.pipelines.cli import main
 from shardwright.pipelines.commands.catalog import ENTRIES
 from shardwright.pipelines.commands.files import compiled_pipeline
-from shardwright.pipelines.transform import transform_dataset
+from shardwright.pipelines.standalone_transform import transform_dataset
 
 LONG = "x" * 300
 OUTPUTS = {

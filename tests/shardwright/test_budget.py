@@ -8,14 +8,14 @@ import tarfile
 import pytest
 from PIL import Image, ImageCms
 
-from shardwright.budget import Budget, OverBudget
 from shardwright.formats.tables import Table
 from shardwright.formats.tar_files import read_members
 from shardwright.images.decode import convert, decode, header_of
 from shardwright.tfrecords.encode import encode_example
 from shardwright.tfrecords.records import frame
 from shardwright.tfrecords.scan import scan_records
-from shardwright.untrusted import parse_untrusted_json
+from shardwright.untrusted.budget import Budget, OverBudget
+from shardwright.untrusted.json_text import parse_untrusted_json
 
 ANY = 200_000_000
 

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from shardwright.checksum import ALGORITHMS, SHA256, checksum_file, checksum_of, digest_of, md5_of, new_checksum
+from shardwright.storage.checksum import ALGORITHMS, SHA256, checksum_file, checksum_of, digest_of, md5_of, new_checksum
 
 ROOT = Path(__file__).parents[2]
 # Protocols that fix their algorithm: splits are those of SHA-256 in every version.
-FIXED = {"shardwright/checksum.py", "shardwright/splits/hashing.py"}
+FIXED = {"shardwright/storage/checksum.py", "shardwright/splits/hashing.py"}
 
 
 @pytest.mark.parametrize(

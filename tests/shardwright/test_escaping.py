@@ -8,9 +8,9 @@ import unicodedata
 
 import pytest
 
-from shardwright import progress
 from shardwright.errors import CheckFailed, ConfigError
-from shardwright.escaping import EscapingFormatter, escape, escape_message, escaped_streams, escaping, unescaped
+from shardwright.running import progress
+from shardwright.text.escaping import EscapingFormatter, escape, escape_message, escaped_streams, escaping, unescaped
 
 HOSTILE = "\x00\x07\x08\t\x0b\r\x1b\x7f\x80\x85\x9b\xad\u061c\u200b\u200d\u200e"
 HOSTILE += "\u2028\u2029\u202e\u2060\u2066\ufeff\ud800\udfff\U000e0041\u3164\u034f\U000e0100"

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shardwright.dataset.example_view import sampling_hash
-from shardwright.fingerprint import canonical_json, fingerprint, text_number
+from shardwright.storage.fingerprint import canonical_json, fingerprint, text_number
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 import pytest
 
-from shardwright import progress
+from shardwright.running import progress
 
 
 def test_quick_work_prints_nothing(capsys: pytest.CaptureFixture[str]) -> None:

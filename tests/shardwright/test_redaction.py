@@ -5,7 +5,7 @@ import os
 import pytest
 
 from shardwright.errors import UsageError
-from shardwright.redaction import is_secret, published, redact
+from shardwright.text.redaction import is_secret, published, redact
 
 
 @pytest.mark.parametrize(

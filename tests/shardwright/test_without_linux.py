@@ -22,7 +22,7 @@ import ctypes, multiprocessing.forkserver, sysconfig, PIL.Image, numpy, rich.pro
 sysconfig.get_config_vars()
 sys.platform = "darwin"
 import shardwright
-from shardwright.processes import peak_memory, usable_cores
+from shardwright.running.processes import peak_memory, usable_cores
 from shardwright.verify import verify
 
 made = shardwright.make_dataset({{

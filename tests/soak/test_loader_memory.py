@@ -13,7 +13,7 @@ SIZE = (352, 544)
 
 LOAD = """
 import json, sys
-from shardwright.processes import peak_memory
+from shardwright.running.processes import peak_memory
 from shardwright.loader import load
 root, options = sys.argv[1], json.loads(sys.argv[2])
 for _ in load(root, "train", 16, shuffle=True, seed=1, **options):

@@ -23,7 +23,7 @@ MOST_BYTES = 1.5e9
 INGEST = """
 import json, os, sys, threading
 from pathlib import Path
-from shardwright.processes import peak_memory
+from shardwright.running.processes import peak_memory
 from shardwright.config import parse_config
 from shardwright.ingest import ingest
 peaks, done = {}, threading.Event()

@@ -10,8 +10,8 @@ from real_disks import KINDS, real_disk
 from running import SHARDWRIGHT
 
 from shardwright.dataset.reader import ImageDataset
-from shardwright.fingerprint import checksum_matches
 from shardwright.pipelines.cli import main
+from shardwright.storage.fingerprint import checksum_matches
 from shardwright.verify import verify
 
 pytestmark = pytest.mark.soak

@@ -15,11 +15,11 @@ from recipes import changed
 from running import SHARDWRIGHT, run
 from training import COUNTS, RECIPE, SIZE, spec_of, start, trained
 
-from shardwright.checksum import checksum_file
 from shardwright.components.image_trainer.training.checkpoints import CheckpointFolder
 from shardwright.components.image_trainer.training.history import read_history, read_summary
 from shardwright.lineage.blessing import model_digest, read_blessing
 from shardwright.sample import write_sample
+from shardwright.storage.checksum import checksum_file
 
 pytestmark = pytest.mark.soak
 

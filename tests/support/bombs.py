@@ -22,11 +22,11 @@ import numpy as np
 import yaml
 from PIL import Image
 
-from shardwright.checksum import checksum_of
 from shardwright.config import parse_config
 from shardwright.dataset.manifest import MANIFEST_FILE
-from shardwright.fingerprint import canonical_json, fingerprint
 from shardwright.ingest import ingest
+from shardwright.storage.checksum import checksum_of
+from shardwright.storage.fingerprint import canonical_json, fingerprint
 from shardwright.tfrecords.encode import encode_example
 from shardwright.tfrecords.records import frame, unframe
 from shardwright.tfrecords.wire import delimited

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
-from shardwright.checksum import checksum_of
 from shardwright.config import Config, parse_config
 from shardwright.dataset.manifest import mask_feature
 from shardwright.masks import rle
 from shardwright.staging import commit, staging
+from shardwright.storage.checksum import checksum_of
 from shardwright.tfrecords import encode, records
 
 _ORIENTATION = 0x0112

@@ -8,10 +8,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
-from shardwright.checksum import checksum_file
 from shardwright.dataset.manifest import BUILD_FILE, MANIFEST_FILE
 from shardwright.dataset.reader import ImageDataset
-from shardwright.fingerprint import checksummed_json
+from shardwright.storage.checksum import checksum_file
+from shardwright.storage.fingerprint import checksummed_json
 from shardwright.tfrecords.records import frame, read_records
 from shardwright.verify import findings as what
 

@@ -10,11 +10,11 @@ from pathlib import Path
 from ml_metadata.metadata_store import metadata_store
 from ml_metadata.proto import metadata_store_pb2 as protos
 
-from shardwright.checksum import checksum_file
 from shardwright.dataset.reader import ImageDataset
-from shardwright.fingerprint import fingerprint
 from shardwright.lineage.blessing import Blessing, model_digest, write_blessing
 from shardwright.lineage.record import write_lineage
+from shardwright.storage.checksum import checksum_file
+from shardwright.storage.fingerprint import fingerprint
 
 
 class Months:

@@ -1,6 +1,6 @@
 """Evaluations and histories of trainings that no model made, for tests of what shows them."""
 
-from shardwright.components.evaluator.summary import EvaluationSummary
+from shardwright.components.evaluator.result_files import EvaluationSummary
 from shardwright.components.image_trainer.training.history import History
 from shardwright.evaluation.figures import Measured
 

@@ -158,8 +158,8 @@ def check_and_resume(raw, out, whole, workers, monkeypatch, most=0):
 
 
 def _count_written(monkeypatch):
-    from shardwright.ingest import run as ingest_run
-    from shardwright.ingest import write
+    from shardwright.ingest import run_ingest as ingest_run
+    from shardwright.ingest import write_shards as write
 
     written = []
     write_shard = write.write_range

@@ -83,7 +83,7 @@ IMPORTED: dict[str, tuple[str, ...]] = {
         "shardwright.pipelines.cli",
         "shardwright.pipelines.graph",
         "shardwright.pipelines.kfp.task",
-        "shardwright.pipelines.local",
+        "shardwright.pipelines.run_local",
         "quick_beam",
         "quick_tracing",
     ),
@@ -162,7 +162,7 @@ def main() -> None:
     """Serves until the tests end: `prefork.py FOLDER PID KIND READY`, the last a file descriptor that gets a byte."""
     folder, owner, kind, ready = sys.argv[1:]
     sys.argv[1:] = []
-    from shardwright.processes import gc_paused
+    from shardwright.running.processes import gc_paused
 
     before = dict(os.environ)
     with gc_paused():

@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import shardwright
-from shardwright import label_formats
 from shardwright.components import __all__ as public_components
-from shardwright.config.dataset import PRESETS
-from shardwright.dataset.features import COMMON_FEATURES
+from shardwright.config import label_formats
+from shardwright.config.shards import PRESETS
+from shardwright.dataset.feature_presets import COMMON_FEATURES
 from shardwright.errors import ShardwrightError
 from shardwright.evaluation import submission
-from shardwright.ingest.features import PROBE_FEATURES
+from shardwright.ingest.ingested_features import PROBE_FEATURES
 
 GENERATED = "This page is generated from the code."
 Table = dict[str, str]

@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 from pathlib import Path
 
-from shardwright.components.image_transform import plan as planning
-from shardwright.components.image_transform.recipe import read_recipe, transform_recipe
+from shardwright.components.image_transform import transform_plan as planning
 from shardwright.components.image_transform.text import Text
+from shardwright.components.image_transform.transform_recipe import read_recipe, transform_recipe
 from shardwright.config import Config
 from shardwright.dataset.reader import ImageDataset
 from shardwright.staging.commit import commit

@@ -30,7 +30,7 @@ from typing import Any
 from shardwright.components.image_trainer.devices.hosts import this_host
 from shardwright.components.image_trainer.keras_compat import all_layers
 from shardwright.errors import ConfigError
-from shardwright.processes import keep_tensors
+from shardwright.running.processes import keep_tensors
 
 ACCELERATORS = ("auto", "cpu", "gpu", "tpu")
 CPU_DEVICES = "SHARDWRIGHT_CPU_DEVICES"

@@ -11,8 +11,8 @@ import urllib.request
 from dataclasses import dataclass
 from pathlib import Path
 
-from shardwright.checksum import md5_of
 from shardwright.errors import CheckFailed, StorageError, UsageError
+from shardwright.storage.checksum import md5_of
 from shardwright.storage.whole_files import write_bytes
 
 _ADDRESS = "https://storage.googleapis.com/tensorflow/keras-applications/efficientnet_v2"

@@ -85,6 +85,6 @@ def with_pixels(images: Any, pixels: Any) -> Any:
 
 def vocabulary_file(folder: str, column: TextColumn) -> Path:
     """Returns the file with the words of a column, one per line, in the folder `spec.vocabularies`."""
-    from shardwright.components.image_transform.features import asset_name
+    from shardwright.components.image_transform.transformed_features import asset_name
 
     return Path(folder, asset_name(column.feature))

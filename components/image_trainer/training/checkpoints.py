@@ -25,9 +25,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from shardwright.checksum import checksum_of
 from shardwright.errors import DatasetError, StorageError
 from shardwright.storage import buckets, durable, is_remote
+from shardwright.storage.checksum import checksum_of
 from shardwright.storage.leases import leased, remove_unless_leased
 from shardwright.storage.locks import lock_folder
 from shardwright.storage.own_names import LOCK_FILE

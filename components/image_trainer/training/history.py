@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from shardwright.checksum import new_checksum
 from shardwright.components.image_trainer.training.checkpoints import Arrays
-from shardwright.components.image_trainer.training.progress import Progress
+from shardwright.components.image_trainer.training.training_progress import Progress
 from shardwright.components.runtime.artifacts import read_record, write_record
 from shardwright.errors import DatasetError
 from shardwright.evaluation.figures import Measured
+from shardwright.storage.checksum import new_checksum
 
 HISTORY_FILE = "history.json"
 

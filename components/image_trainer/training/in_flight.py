@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from shardwright.components.image_trainer.training.steps import Backend
+from shardwright.components.image_trainer.training.backend import Backend
 
 # Steps that wait on the devices, behind the one that they work on.
 WAITING = 1

@@ -15,6 +15,7 @@ import numpy as np
 from shardwright.components.image_trainer.devices.hosts import HostPlace
 from shardwright.components.image_trainer.devices.placement import out_of_memory, readable
 from shardwright.components.image_trainer.spec import LOG_FOLDER, TrainSpec
+from shardwright.components.image_trainer.training.backend import Backend
 from shardwright.components.image_trainer.training.callbacks import NO_CALLBACKS, CallbackRunner
 from shardwright.components.image_trainer.training.checkpoints import (
     Arrays,
@@ -22,12 +23,11 @@ from shardwright.components.image_trainer.training.checkpoints import (
     decode_checkpoint,
     encode_checkpoint,
 )
-from shardwright.components.image_trainer.training.evaluate import evaluate, keys_at, shown
+from shardwright.components.image_trainer.training.evaluate_split import evaluate, keys_at, shown
 from shardwright.components.image_trainer.training.in_flight import WAITING, StepsInFlight
-from shardwright.components.image_trainer.training.progress import Preemption, Progress, Rate
+from shardwright.components.image_trainer.training.named_weights import weights_of
 from shardwright.components.image_trainer.training.step_log import StepLog, stall_advice
-from shardwright.components.image_trainer.training.steps import Backend
-from shardwright.components.image_trainer.training.weights import weights_of
+from shardwright.components.image_trainer.training.training_progress import Preemption, Progress, Rate
 from shardwright.errors import ShardwrightError, Stopped
 from shardwright.evaluation.metrics import as_good, better
 

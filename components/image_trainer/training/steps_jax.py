@@ -26,7 +26,7 @@ from shardwright.components.image_trainer.devices.placement import Placement, pr
 from shardwright.components.image_trainer.training.checkpoints import Arrays
 from shardwright.components.image_trainer.training.jax_compat import CoordinatorStore
 from shardwright.components.image_trainer.training.learner import Learner
-from shardwright.components.image_trainer.training.weights import arrays_of, assign, variables
+from shardwright.components.image_trainer.training.named_weights import arrays_of, assign, variables
 from shardwright.errors import ShardwrightError
 from shardwright.loader.error_context import with_plain_errors
 

@@ -13,7 +13,7 @@ import tensorflow as tf
 from shardwright.components.image_trainer.devices.placement import Placement, process_memory
 from shardwright.components.image_trainer.training.checkpoints import Arrays
 from shardwright.components.image_trainer.training.learner import Learner
-from shardwright.components.image_trainer.training.weights import arrays_of, assign, variables
+from shardwright.components.image_trainer.training.named_weights import arrays_of, assign, variables
 from shardwright.errors import ShardwrightError
 from shardwright.loader.error_context import with_plain_errors
 

@@ -15,10 +15,11 @@ from shardwright.components.image_trainer.devices.hosts import HostPlace
 from shardwright.components.image_trainer.devices.placement import Placement, device_batch, readable, step_bytes
 from shardwright.components.image_trainer.models.build import model_of
 from shardwright.components.image_trainer.spec import MODEL_FILE, NEEDS, TrainSpec
+from shardwright.components.image_trainer.training.backend import Backend, build_steps, connect
 from shardwright.components.image_trainer.training.callbacks import build_callbacks
 from shardwright.components.image_trainer.training.checkpoints import CheckpointFolder
 from shardwright.components.image_trainer.training.device_input import DeviceInput, mask_options, train_options
-from shardwright.components.image_trainer.training.evaluate import Counting
+from shardwright.components.image_trainer.training.evaluate_split import Counting
 from shardwright.components.image_trainer.training.history import (
     History,
     TrainingSummary,
@@ -30,13 +31,12 @@ from shardwright.components.image_trainer.training.history import (
 from shardwright.components.image_trainer.training.learner import Learner
 from shardwright.components.image_trainer.training.loop import TRAIN, Loop, TrainState
 from shardwright.components.image_trainer.training.losses import loss_of
+from shardwright.components.image_trainer.training.named_weights import set_weights
 from shardwright.components.image_trainer.training.optimizers import build_optimizer, learning_rates
-from shardwright.components.image_trainer.training.progress import Preemption, waiting
 from shardwright.components.image_trainer.training.step_log import append_line
-from shardwright.components.image_trainer.training.steps import Backend, build_steps, connect
 from shardwright.components.image_trainer.training.tensorboard import CurveLog
+from shardwright.components.image_trainer.training.training_progress import Preemption, waiting
 from shardwright.components.image_trainer.training.warm_start import begin_with
-from shardwright.components.image_trainer.training.weights import set_weights
 from shardwright.config.trainer import is_import_path
 from shardwright.dataset.reader import ImageDataset
 from shardwright.evaluation.figures import Measured

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from shardwright.components.model_files.keras_file import load_keras_model
 from shardwright.errors import DatasetError, UsageError
 from shardwright.storage import hash_file, is_remote, read_bytes
-from shardwright.untrusted import parse_untrusted_json
+from shardwright.untrusted.json_text import parse_untrusted_json
 
 # An exported model keeps its Keras model here: TensorFlow reserves `assets.extra` of a SavedModel for users.
 KEPT_MODEL = "assets.extra/model.keras"

@@ -17,7 +17,8 @@ from shardwright.components.image_example_gen.component import ImageExampleGen
 from shardwright.config import parse_config
 from shardwright.dataset.reader import ImageDataset
 from shardwright.errors import CheckFailed, UsageError
-from shardwright.ingest import example, ingest, ingest_recipe, input_fingerprint, locate, write
+from shardwright.ingest import example, ingest, ingest_recipe, input_fingerprint, locate
+from shardwright.ingest import write_shards as write
 from shardwright.ingest.identify import IngestSource
 from shardwright.lineage.record import read_lineage
 

@@ -13,7 +13,8 @@ from example_gen import execute, parameters
 from ingesting import run, tree
 
 from shardwright.config import parse_config
-from shardwright.ingest import example, write
+from shardwright.ingest import example
+from shardwright.ingest import write_shards as write
 
 KILLED = (
     killing.KILL_AT_STEP

@@ -16,7 +16,7 @@ from shardwright.components.image_trainer.training.checkpoints import (
     decode_checkpoint,
     encode_checkpoint,
 )
-from shardwright.components.image_trainer.training.progress import Preemption, waiting
+from shardwright.components.image_trainer.training.training_progress import Preemption, waiting
 from shardwright.errors import DatasetError, Stopped, StorageError, UsageError
 from shardwright.staging.staged import clear
 from shardwright.storage import buckets
@@ -225,9 +225,9 @@ def test_a_model_whose_weights_have_16_bits_goes_on_from_its_checkpoint(backend)
 
     from shardwright.components.image_trainer.devices.hosts import HostPlace
     from shardwright.components.image_trainer.devices.placement import Placement
+    from shardwright.components.image_trainer.training.backend import build_steps
     from shardwright.components.image_trainer.training.device_input import DeviceInput
     from shardwright.components.image_trainer.training.learner import Learner
-    from shardwright.components.image_trainer.training.steps import build_steps
 
     model = keras.Sequential([keras.Input((2,)), keras.layers.Dense(3, dtype="bfloat16")])
     optimizer = keras.optimizers.Adam(0.1)
@@ -253,7 +253,7 @@ def test_it_reports_once_that_it_waits_for_another_training_and_continues_after_
         if len(pauses) == 3:
             other.close()
 
-    monkeypatch.setattr("shardwright.components.image_trainer.training.progress.pause", pause)
+    monkeypatch.setattr("shardwright.components.image_trainer.training.training_progress.pause", pause)
     with folder.locked(waiting(Preemption(), sent.append)):
         assert len(pauses) == 3
     (message,) = sent

@@ -18,7 +18,7 @@ from tfx.utils import json_utils
 from shardwright.components.image_trainer.training.history import read_summary
 from shardwright.config import parse_config
 from shardwright.lineage.record import read_lineage
-from shardwright.pipelines.vertex import worker_pools
+from shardwright.pipelines.compile_vertex import worker_pools
 
 pytestmark = pytest.mark.slow
 

@@ -14,7 +14,7 @@ from vertex_section import VERTEX
 from shardwright.components.image_trainer import custom_job
 from shardwright.components.runtime import container
 from shardwright.config import parse_config
-from shardwright.pipelines.vertex import _custom_job
+from shardwright.pipelines.compile_vertex import _custom_job
 
 CONFIG = {
     "name": "clouds",

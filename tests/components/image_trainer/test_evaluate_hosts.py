@@ -6,7 +6,7 @@ import pytest
 from recipes import train_recipe
 
 from shardwright.components.image_trainer.spec import TrainSpec
-from shardwright.components.image_trainer.training.evaluate import Counting, _over_hosts, evaluate
+from shardwright.components.image_trainer.training.evaluate_split import Counting, _over_hosts, evaluate
 from shardwright.evaluation.metrics import ClassSums, LabelCounts, MaskSums, better
 from shardwright.evaluation.thresholds import LEVELS
 

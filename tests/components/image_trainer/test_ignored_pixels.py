@@ -14,10 +14,10 @@ from recipes import train_recipe
 from shardwright import loader
 from shardwright.components.image_trainer.export.signatures import FlippedMean, ServedModel
 from shardwright.components.image_trainer.spec import TrainSpec
-from shardwright.components.image_trainer.training.evaluate import Counting, evaluate
+from shardwright.components.image_trainer.training.evaluate_split import Counting, evaluate
 from shardwright.components.image_trainer.training.losses import build_loss, loss_of
-from shardwright.components.image_transform.features import stored_features
 from shardwright.components.image_transform.rewrite import ShardTransform, rewritten
+from shardwright.components.image_transform.transformed_features import stored_features
 from shardwright.config import TransformConfig
 from shardwright.dataset.reader import ImageDataset
 from shardwright.evaluation.metrics import MaskSums

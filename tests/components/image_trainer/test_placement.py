@@ -98,7 +98,7 @@ def test_a_tpu_behind_vfio_is_detected_by_its_pci_numbers(tmp_path, groups, pci,
 
 
 def test_the_environment_of_a_worker(monkeypatch):
-    monkeypatch.setattr("shardwright.processes.usable_cores", lambda: 2)
+    monkeypatch.setattr("shardwright.running.processes.usable_cores", lambda: 2)
     assert Placement("cpu", "tensorflow").to_environment({}) == {
         "KERAS_BACKEND": "tensorflow",
         "CUDA_VISIBLE_DEVICES": "-1",

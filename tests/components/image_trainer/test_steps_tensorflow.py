@@ -17,13 +17,13 @@ from shardwright.components.image_trainer.devices.hosts import HostPlace
 from shardwright.components.image_trainer.training.loop import Loop, TrainState
 from shardwright.components.image_trainer.devices.placement import Placement
 from shardwright.components.image_trainer.training.device_input import DeviceInput
-from shardwright.components.image_trainer.training.evaluate import Counting
+from shardwright.components.image_trainer.training.evaluate_split import Counting
 from shardwright.components.image_trainer.training.losses import build_loss
 from shardwright.components.image_trainer.training.optimizers import build_optimizer
-from shardwright.components.image_trainer.training.progress import Preemption
+from shardwright.components.image_trainer.training.training_progress import Preemption
 from shardwright.components.image_trainer.spec import TrainRecipe, TrainSpec
 from shardwright.components.image_trainer.training.learner import Learner
-from shardwright.components.image_trainer.training.steps import build_steps, connect
+from shardwright.components.image_trainer.training.backend import build_steps, connect
 
 placement = Placement("cpu", "tensorflow")
 assert connect(placement, HostPlace()) == 1

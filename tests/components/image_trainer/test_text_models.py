@@ -8,7 +8,6 @@ import pytest
 import tensorflow as tf
 from recipes import train_recipe
 
-from shardwright.checksum import checksum_of
 from shardwright.components.image_trainer.export.signatures import FlippedMean, ServedModel
 from shardwright.components.image_trainer.models.build import build_model
 from shardwright.components.image_trainer.models.text_inputs import Words
@@ -18,6 +17,7 @@ from shardwright.components.predictor.sources import read_texts
 from shardwright.config import parse_config
 from shardwright.errors import ConfigError, UsageError
 from shardwright.loader.text_features import text_features
+from shardwright.storage.checksum import checksum_of
 from shardwright.tfrecords.encode import byte_strings, encode_example
 
 RECIPE = train_recipe("cnn", 4, 2, 4, 1e-3, 1, "eval", text=("caption", "place"))

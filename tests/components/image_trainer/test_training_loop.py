@@ -18,7 +18,7 @@ from shardwright.components.image_trainer.spec import RunOptions, TrainSpec
 from shardwright.components.image_trainer.training.callbacks import NO_CALLBACKS, CallbackRunner
 from shardwright.components.image_trainer.training.checkpoints import CheckpointFolder
 from shardwright.components.image_trainer.training.loop import Loop, TrainState
-from shardwright.components.image_trainer.training.progress import Preemption
+from shardwright.components.image_trainer.training.training_progress import Preemption
 from shardwright.errors import ShardwrightError, Stopped, UsageError
 
 RECIPE = train_recipe("unet", 4, 5, 2, 1e-2, 3, "eval")

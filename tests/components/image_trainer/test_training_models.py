@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 from recipes import changed, train_recipe
 
-from shardwright.checksum import checksum_file
 from shardwright.components.image_trainer import run_fn
 from shardwright.components.image_trainer.run_fn import train_and_export
 from shardwright.components.image_trainer.spec import TrainRecipe
 from shardwright.components.image_trainer.training.history import read_history
 from shardwright.config import parse_config
 from shardwright.errors import ConfigError, ShardwrightError, UsageError
+from shardwright.storage.checksum import checksum_file
 
 RECIPE = train_recipe("unet", 4, 1, 4, 1e-2, 3, "eval")
 B0 = "efficientnetv2-b0"

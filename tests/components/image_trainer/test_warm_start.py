@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shardwright.checksum import checksum_of
 from shardwright.components.image_trainer.spec import SPEC_FILE
 from shardwright.components.image_trainer.training.warm_start import (
     KEPT_MODEL,
@@ -17,6 +16,7 @@ from shardwright.components.image_trainer.training.warm_start import (
     weights_file,
 )
 from shardwright.errors import UsageError
+from shardwright.storage.checksum import checksum_of
 
 shapes = st.lists(st.tuples(st.text("ab/", min_size=1), st.lists(st.integers(1, 9), max_size=3).map(tuple)), max_size=6)
 

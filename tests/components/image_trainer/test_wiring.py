@@ -6,18 +6,18 @@ import pytest
 import tensorflow_model_analysis as tfma
 from tfx.types import Channel, standard_artifacts
 
-from shardwright.checksum import checksum_of
 from shardwright.components.baseline_resolver.component import BaselineResolver
 from shardwright.components.evaluator.component import ImageEvaluator, limits_of
 from shardwright.components.evaluator.eval_config import build_eval_config
 from shardwright.components.image_trainer.component import ImageTrainer
 from shardwright.components.image_trainer.spec import TrainRecipe
 from shardwright.components.image_transform.component import ImageTransform
-from shardwright.components.image_transform.recipe import transform_recipe
+from shardwright.components.image_transform.transform_recipe import transform_recipe
 from shardwright.components.pusher.component import Pusher
 from shardwright.config import parse_config
 from shardwright.errors import UsageError
 from shardwright.evaluation.verdict import Limits
+from shardwright.storage.checksum import checksum_of
 
 CONFIG = parse_config({"input": {"images": "/secret/place"}, "evaluator": {"min_dice": 0.7}}, base="/home/secret")
 

@@ -25,11 +25,11 @@ from tfx.orchestration.kubeflow.v2.container import kubeflow_v2_run_executor
 from tfx.types import standard_artifacts
 from vertex_section import IMAGE, VERTEX
 
-from shardwright.checksum import checksum_of
-from shardwright.components.image_transform import executor, plan
-from shardwright.components.image_transform.features import stored_features
-from shardwright.components.image_transform.recipe import manifest_recipe, read_recipe, transform_recipe
+from shardwright.components.image_transform import executor
+from shardwright.components.image_transform import transform_plan as plan
 from shardwright.components.image_transform.rewrite import ShardTransform
+from shardwright.components.image_transform.transform_recipe import manifest_recipe, read_recipe, transform_recipe
+from shardwright.components.image_transform.transformed_features import stored_features
 from shardwright.components.runtime.tfx_compat import run_task
 from shardwright.config import parse_config
 from shardwright.config.vertex import ON_DATAFLOW
@@ -37,10 +37,11 @@ from shardwright.dataset.reader import ImageDataset
 from shardwright.dataset.shard_names import shard_path
 from shardwright.errors import CheckFailed, UsageError
 from shardwright.pipelines.cli import main
-from shardwright.pipelines.vertex import dataflow_options
+from shardwright.pipelines.compile_vertex import dataflow_options
 from shardwright.sample import write_sample
 from shardwright.staging.commit import DatasetPlan
 from shardwright.staging.staging import PlannedShard, Staging
+from shardwright.storage.checksum import checksum_of
 from shardwright.storage.mirror import Mirror
 
 SECTION = {

@@ -6,8 +6,8 @@ import build
 import pytest
 
 from shardwright.components.image_transform.encoding import IN_MEMORY, choose_encoding
-from shardwright.components.image_transform.plan import plan_transform
-from shardwright.components.image_transform.recipe import read_recipe, transform_recipe
+from shardwright.components.image_transform.transform_plan import plan_transform
+from shardwright.components.image_transform.transform_recipe import read_recipe, transform_recipe
 from shardwright.config import TransformConfig, parse_config
 from shardwright.dataset.reader import ImageDataset
 from shardwright.errors import ConfigError

@@ -18,8 +18,8 @@ from transforming import transform_shards
 
 from shardwright.components.image_trainer.export.signatures import FlippedMean, ServedModel
 from shardwright.components.image_trainer.spec import TrainRecipe
-from shardwright.components.image_transform.features import stored_features
-from shardwright.components.image_transform.recipe import manifest_recipe, read_recipe, transform_recipe
+from shardwright.components.image_transform.transform_recipe import manifest_recipe, read_recipe, transform_recipe
+from shardwright.components.image_transform.transformed_features import stored_features
 from shardwright.config import TransformConfig, parse_config
 from shardwright.config.transform import TextConfig
 from shardwright.dataset.reader import ImageDataset

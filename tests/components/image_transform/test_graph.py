@@ -17,7 +17,7 @@ from tfx.components.example_validator import executor as example_validator
 from tfx.types import standard_artifacts
 
 from shardwright.components.image_transform import executor
-from shardwright.components.image_transform.recipe import transform_recipe
+from shardwright.components.image_transform.transform_recipe import transform_recipe
 from shardwright.dataset.reader import ImageDataset
 from shardwright.errors import DatasetError
 from shardwright.images import tf_ops

@@ -19,16 +19,16 @@ from tfx.types import artifact_utils, standard_artifacts
 
 from shardwright import loader
 from shardwright.components.image_transform import component, executor, rewrite
-from shardwright.components.image_transform import plan as planning
-from shardwright.components.image_transform.recipe import read_recipe, transform_recipe
+from shardwright.components.image_transform import transform_plan as planning
+from shardwright.components.image_transform.transform_recipe import read_recipe, transform_recipe
 from shardwright.config import parse_config
 from shardwright.dataset.reader import ImageDataset
 from shardwright.errors import CheckFailed, DatasetError
-from shardwright.fingerprint import canonical_json
 from shardwright.images import tf_ops
 from shardwright.images.geometry import plan_geometry
 from shardwright.lineage.record import read_lineage
 from shardwright.masks import rle
+from shardwright.storage.fingerprint import canonical_json
 from shardwright.tfrecords.records import decode_example
 
 pytestmark = pytest.mark.slow

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from shardwright.components.image_transform.recipe import ingest_image_options
+from shardwright.components.image_transform.transform_recipe import ingest_image_options
 from shardwright.errors import ConfigError
 
 

@@ -17,7 +17,7 @@ from ingesting import run, tree
 from tfx.types import standard_artifacts
 
 from shardwright.components.image_transform import executor
-from shardwright.components.image_transform.recipe import transform_recipe
+from shardwright.components.image_transform.transform_recipe import transform_recipe
 from shardwright.components.runtime.beam import beam_args
 from shardwright.config import parse_config
 

@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from shardwright.components.image_transform import plan as planning
 from shardwright.components.image_transform import rewrite, text
-from shardwright.components.image_transform.features import stored_features
-from shardwright.components.image_transform.recipe import read_recipe, transform_recipe
+from shardwright.components.image_transform import transform_plan as planning
 from shardwright.components.image_transform.rewrite import ShardTransform, rewritten
+from shardwright.components.image_transform.transform_recipe import read_recipe, transform_recipe
+from shardwright.components.image_transform.transformed_features import stored_features
 from shardwright.config import TransformConfig
 from shardwright.dataset.reader import ImageDataset
 from shardwright.errors import DatasetError

@@ -19,8 +19,8 @@ from property_tests import tries
 
 from shardwright.components.image_trainer.export.signatures import FlippedMean, ServedModel
 from shardwright.components.image_trainer.spec import TrainRecipe
-from shardwright.components.image_transform.recipe import ingest_image_options, transform_recipe
 from shardwright.components.image_transform.serving_preprocess import as_ingested, exif_orientation
+from shardwright.components.image_transform.transform_recipe import ingest_image_options, transform_recipe
 from shardwright.components.predictor.sources import servable
 from shardwright.config import parse_config
 from shardwright.config.images import ImagesConfig, images_config
@@ -30,7 +30,7 @@ from shardwright.images.exif import only_orientation, read_orientation
 from shardwright.images.read_header import read_header
 from shardwright.ingest import ingest
 from shardwright.loader import dataset_statistics, load
-from shardwright.pipelines.transform import EXAMPLES, GRAPH, transform_dataset
+from shardwright.pipelines.standalone_transform import EXAMPLES, GRAPH, transform_dataset
 from shardwright.tfrecords.records import decode_example
 
 pytestmark = pytest.mark.slow

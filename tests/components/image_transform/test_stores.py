@@ -14,7 +14,7 @@ from object_stores import running_stores
 from tfx.types import Artifact, standard_artifacts
 
 from shardwright.components.image_transform import executor
-from shardwright.components.image_transform.recipe import transform_recipe
+from shardwright.components.image_transform.transform_recipe import transform_recipe
 from shardwright.dataset.reader import ImageDataset
 from shardwright.errors import UsageError
 

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from property_tests import tries
 
-from shardwright.components.image_transform.features import text_features
 from shardwright.components.image_transform.text import Text, outputs, text_values
+from shardwright.components.image_transform.transformed_features import text_features
 from shardwright.config.transform import TextConfig
 from shardwright.loader.text_features import tokenize
 from shardwright.tfrecords.encode import encode_example

@@ -6,11 +6,11 @@ import itertools
 import pytest
 from recipes import train_recipe
 
-from shardwright.components.image_trainer.export.export import save_model
+from shardwright.components.image_trainer.export.export_model import save_model
 from shardwright.components.image_trainer.export.signatures import FlippedMean
 from shardwright.components.image_trainer.models.build import load_trained, model_of
 from shardwright.components.image_trainer.spec import TextColumn, TrainSpec
-from shardwright.components.image_transform.recipe import ingest_image_options
+from shardwright.components.image_transform.transform_recipe import ingest_image_options
 from shardwright.components.model_files.saved_model import check_saved_model
 from shardwright.config.loader import NORMALIZATIONS
 from shardwright.config.trainer import ENCODERS, MODELS

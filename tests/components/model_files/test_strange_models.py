@@ -9,11 +9,11 @@ from PIL import Image
 from strange_models import STRANGE, make
 
 from shardwright.components.model_files.saved_model import check_saved_model, load_saved_model
-from shardwright.components.predictor.model import open_model
+from shardwright.components.predictor.exported_model import open_model
 from shardwright.components.pusher.executor import check_answers
 from shardwright.errors import DatasetError
 from shardwright.pipelines.cli import main
-from shardwright.untrusted import TRUST_VARIABLE
+from shardwright.untrusted.json_text import TRUST_VARIABLE
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ import pytest
 from tfx.types import artifact_utils, standard_artifacts
 
 from shardwright.components.data_gate.anomalies import records_of
-from shardwright.components.runtime.examples import open_examples
+from shardwright.components.runtime.open_examples import open_examples
 from shardwright.dataset.reader import ImageDataset
 from shardwright.errors import DatasetError
 from shardwright.tfrecords.encode import byte_strings, encode_example, ints

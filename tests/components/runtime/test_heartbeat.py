@@ -10,14 +10,14 @@ import pytest
 
 from shardwright.components.runtime.heartbeat import HEARTBEAT, SECONDS, Abandoned, renew, watched
 from shardwright.errors import Stopped
-from shardwright.processes import sigterm_raises
+from shardwright.running.processes import sigterm_raises
 
 # A host: it trains until it is asked to end, and saves its state.
 HOST = """
 import os, sys, time
 from shardwright.components.runtime.heartbeat import watched
 from shardwright.errors import ShardwrightError
-from shardwright.processes import sigterm_raises
+from shardwright.running.processes import sigterm_raises
 try:
     with watched(os.environ), sigterm_raises():
         print("trains", flush=True)

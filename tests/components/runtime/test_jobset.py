@@ -13,8 +13,9 @@ from pathlib import Path
 import pytest
 from clusters import FakeCluster
 
-from shardwright.components.runtime import container, jobset
-from shardwright.components.runtime.jobset import PROXY_VARIABLE, Cluster, JobSetTask, run_as_jobset
+from shardwright.components.runtime import container
+from shardwright.components.runtime import run_jobset as jobset
+from shardwright.components.runtime.run_jobset import PROXY_VARIABLE, Cluster, JobSetTask, run_as_jobset
 from shardwright.errors import CheckFailed, ShardwrightError, UsageError
 
 DONE = {"conditions": [{"type": "Completed", "status": "True"}]}
@@ -348,9 +349,9 @@ def test_a_task_that_receives_sigterm_deletes_its_set(task, opened, tmp_path):
     kubernetes = FakeCluster(statuses=[{"restarts": 0}])
     code = (
         "import json, os, sys; from pathlib import Path\n"
-        "from shardwright.components.runtime.jobset import Cluster\n"
-        "from shardwright.components.runtime.jobset import JobSetTask, run_as_jobset\n"
-        "from shardwright.processes import sigterm_raises\n"
+        "from shardwright.components.runtime.run_jobset import Cluster\n"
+        "from shardwright.components.runtime.run_jobset import JobSetTask, run_as_jobset\n"
+        "from shardwright.running.processes import sigterm_raises\n"
         "template, opened, shared = json.load(sys.stdin)\n"
         "task = JobSetTask(template, ['--args', '{}', '--more'], 1, Path(shared))\n"
         "try:\n"

@@ -7,7 +7,6 @@ import pytest
 from tfx.dsl.components.base.base_beam_executor import BaseBeamExecutor
 from tfx.types import artifact_utils, standard_artifacts
 
-from shardwright.checksum import checksum_of
 from shardwright.components.image_transform.executor import Executor as Transform
 from shardwright.components.runtime.joined_examples import (
     SOURCE,
@@ -20,6 +19,7 @@ from shardwright.components.runtime.joined_examples import (
 from shardwright.components.statistics_gen.executor import Executor as Statistics
 from shardwright.dataset.reader import ImageDataset
 from shardwright.errors import UsageError
+from shardwright.storage.checksum import checksum_of
 from shardwright.tfrecords.records import decode_example
 
 COUNTS = {"train": [6, 4], "eval": [4]}
@@ -166,7 +166,7 @@ def test_images_of_all_are_transformed_and_transformed_ones_are_joined(deliver, 
         post_transform_stats=kinds.ExampleStatistics,
         post_transform_schema=kinds.Schema,
     )
-    from shardwright.components.image_transform.recipe import transform_recipe
+    from shardwright.components.image_transform.transform_recipe import transform_recipe
     from shardwright.config.inline import inline_config
 
     recipe = transform_recipe(inline_config(".", task="classification", transform={"size": [16, 16]}))

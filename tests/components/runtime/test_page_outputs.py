@@ -8,7 +8,7 @@ from evaluations import MEASURED, evaluated
 from kfp import dsl
 from object_stores import running_stores
 
-from shardwright.components.evaluator.summary import write_details, write_evaluation
+from shardwright.components.evaluator.result_files import write_details, write_evaluation
 from shardwright.components.runtime import container
 from shardwright.components.runtime.mounts import MOUNTS_VARIABLE
 from shardwright.components.runtime.page_outputs import PAGE_OUTPUTS

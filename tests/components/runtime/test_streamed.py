@@ -10,8 +10,8 @@ from tensorflow_metadata.proto.v0 import anomalies_pb2
 
 from shardwright.components.runtime import artifacts, container
 from shardwright.components.runtime.mounts import MOUNTS_VARIABLE
+from shardwright.dataset.dataset_schema import render_schema
 from shardwright.dataset.reader import ImageDataset
-from shardwright.dataset.schema import render_schema
 from shardwright.errors import DatasetError
 
 ANOMALY = "ENUM_TYPE_UNEXPECTED_STRING_VALUES"

@@ -8,7 +8,7 @@ from typing import ClassVar
 import pytest
 
 from shardwright.config.options import BYTES, PIXELS, Pattern, Section, option, options_of
-from shardwright.config.parsing import option_at, parse_section
+from shardwright.config.parse_values import option_at, parse_section
 from shardwright.errors import ConfigError
 
 

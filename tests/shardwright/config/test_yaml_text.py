@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from shardwright.config import load_config, yaml_text
 from shardwright.config.yaml_text import dump_yaml, parse_yaml
 from shardwright.errors import UsageError
-from shardwright.escaping import escape
 from shardwright.pipelines.cli import main
+from shardwright.text.escaping import escape
 
 NAMES = "abcdefghi"
 # Characters that YAML takes for line breaks, marks or numbers, that it does not allow, and that are not printed.

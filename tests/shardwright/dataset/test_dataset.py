@@ -6,8 +6,8 @@ import shutil
 
 import pytest
 
-from shardwright.config.dataset import FeaturesConfig
 from shardwright.config.images import ImagesConfig
+from shardwright.config.shards import FeaturesConfig
 from shardwright.config.transform import TextConfig, TransformConfig
 from shardwright.dataset import manifest
 from shardwright.dataset.manifest import Manifest

@@ -7,19 +7,19 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from shardwright.checksum import checksum_of
-from shardwright.dataset import facts as facts_module
 from shardwright.dataset import reader
-from shardwright.dataset.facts import ShardFacts
+from shardwright.dataset import record_facts as facts_module
 from shardwright.dataset.reader import ImageDataset
+from shardwright.dataset.record_facts import ShardFacts
 from shardwright.errors import DatasetError
-from shardwright.ingest.features import PROBE_FEATURES
+from shardwright.ingest.ingested_features import PROBE_FEATURES
 from shardwright.masks.rle import draw
 from shardwright.pipelines.cli import main
 from shardwright.report import collect, contact_sheets
 from shardwright.report.page import collect_page, render
 from shardwright.staging.commit import DatasetPlan
 from shardwright.staging.staging import PlannedShard
+from shardwright.storage.checksum import checksum_of
 from shardwright.tfrecords.encode import byte_strings, encode_example, encode_pieces, ints, pack_arrays
 from shardwright.tfrecords.records import decode_example
 

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
-from shardwright.config.dataset import PRESETS
-from shardwright.dataset.features import StoredFeatures
+from shardwright.config.shards import PRESETS
+from shardwright.dataset.feature_presets import StoredFeatures
 from shardwright.errors import ConfigError
 from shardwright.masks import rle
 from shardwright.tfrecords.encode import byte_strings, encode_example, ints

@@ -7,12 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tensorflow_metadata.proto.v0 import schema_pb2
 
+from shardwright.dataset.dataset_schema import check_schema, parse_schema, render_schema, schema_file_for
 from shardwright.dataset.manifest import MULTI
-from shardwright.dataset.schema import check_schema, parse_schema, render_schema, schema_file_for
 from shardwright.errors import UsageError
-from shardwright.escaping import escape
 from shardwright.formats.base import Survey
 from shardwright.ingest import example_features, labels_kind
+from shardwright.text.escaping import escape
 
 CLASSES = ("Fish", "Flower", "Gravel", "Sugar")
 NAMES = st.lists(

@@ -2,8 +2,14 @@
 
 import pytest
 
+from shardwright.dataset.dataset_schema import (
+    check_schema,
+    infer_schema,
+    parse_schema,
+    render_schema,
+    schema_difference,
+)
 from shardwright.dataset.reader import ImageDataset
-from shardwright.dataset.schema import check_schema, infer_schema, parse_schema, render_schema, schema_difference
 from shardwright.errors import UsageError
 from shardwright.tfrecords.lazy_example import LazyExample
 

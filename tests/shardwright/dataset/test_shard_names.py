@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shardwright.config.dataset import DEFAULT_TEMPLATE, PatternError
+from shardwright.config.shards import DEFAULT_TEMPLATE, PatternError
 from shardwright.dataset.shard_names import ShardNames
 
 

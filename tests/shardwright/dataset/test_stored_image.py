@@ -16,8 +16,8 @@ from shardwright.dataset.stored_image import prepare
 from shardwright.images import decode
 from shardwright.images.header import ImageError
 from shardwright.images.read_header import read_header
-from shardwright.ingest import run as ingest_run
-from shardwright.ingest import write
+from shardwright.ingest import run_ingest as ingest_run
+from shardwright.ingest import write_shards as write
 
 MANY = 200_000_000
 

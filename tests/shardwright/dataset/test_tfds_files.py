@@ -16,8 +16,8 @@ from shardwright.dataset.tfds_files import FEATURES_FILE, INFO_FILE, tfds_files
 from shardwright.masks import rle
 from shardwright.tfrecords.encode import byte_strings, encode_example, floats, ints
 from shardwright.tfrecords.records import decode_example
-from shardwright.verify.dataset import verify
 from shardwright.verify.findings import MISSING
+from shardwright.verify.verify_dataset import verify
 
 CLASSES = ["potted plant", "tv/monitor"]
 PREFIX = "tensorflow_datasets.core.features."

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from shardwright.display.numbers import Histogram, Scale, number, size_text
+from shardwright.display.histograms import Histogram, Scale, number, size_text
 
 
 @pytest.mark.parametrize(

@@ -10,15 +10,15 @@ from ingesting import run
 from PIL import Image, ImageFilter
 
 from benchmarks.drift_calibration import CHANGES, measure_all, table
-from shardwright.checksum import checksum_of
 from shardwright.config.evaluation import DriftConfig
 from shardwright.config.images import ImagesConfig
 from shardwright.dataset.reader import ImageDataset
 from shardwright.drift.chapter import file_tiles
 from shardwright.drift.compare import Comparison, compare
 from shardwright.drift.monitor import _names, check_drift, check_paths, compare_datasets, sample_of
-from shardwright.drift.sample import sample_dataset, sample_folder
+from shardwright.drift.sampling import sample_dataset, sample_folder
 from shardwright.errors import DatasetError
+from shardwright.storage.checksum import checksum_of
 from shardwright.tfrecords.records import find_feature
 
 

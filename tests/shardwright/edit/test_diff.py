@@ -6,7 +6,7 @@ import shutil
 import pytest
 
 from shardwright.dataset.reader import ImageDataset
-from shardwright.edit.diff import find_differences
+from shardwright.edit.diff_datasets import find_differences
 from shardwright.errors import DatasetError
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from shardwright.dataset.reader import ImageDataset
-from shardwright.edit.diff import find_differences
+from shardwright.edit.diff_datasets import find_differences
 from shardwright.masks import rle
 from shardwright.pipelines.cli import main
 from shardwright.tfrecords.encode import byte_strings, floats, ints

@@ -16,7 +16,7 @@ from recording import picture, reading, write_records
 from shardwright.dataset.reader import ImageDataset
 from shardwright.dataset.source import source
 from shardwright.edit import export_containers
-from shardwright.edit.export import ExportOptions, export
+from shardwright.edit.export_dataset import ExportOptions, export
 from shardwright.errors import CheckFailed, UsageError
 from shardwright.masks import rle
 from shardwright.pipelines.cli import main

@@ -10,9 +10,9 @@ from PIL import Image
 from recording import reading, write_records
 
 from shardwright.dataset.reader import ImageDataset
-from shardwright.edit.diff import find_differences
-from shardwright.edit.export import ExportOptions, export
-from shardwright.edit.relabel import relabel
+from shardwright.edit.diff_datasets import find_differences
+from shardwright.edit.export_dataset import ExportOptions, export
+from shardwright.edit.relabel_dataset import relabel
 from shardwright.errors import UsageError
 from shardwright.formats.export_record import find_export
 from shardwright.masks import rle

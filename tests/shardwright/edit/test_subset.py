@@ -12,14 +12,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from ingesting import examples, tree
 
-from shardwright.checksum import digest_of
 from shardwright.dataset.example_view import sampling_hash
 from shardwright.dataset.reader import ImageDataset
 from shardwright.edit import derive as edit_derive
 from shardwright.edit.derive import Derived, derive
 from shardwright.edit.subset import _Stratum, stratified
 from shardwright.errors import DatasetError
-from shardwright.fingerprint import text_number
+from shardwright.storage.checksum import digest_of
+from shardwright.storage.fingerprint import text_number
 from shardwright.tfrecords.records import read_records
 
 # Uncompressed, so that many records have the same length.

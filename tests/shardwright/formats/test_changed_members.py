@@ -15,10 +15,10 @@ from property_tests import tries
 
 from shardwright.config import LabelsConfig
 from shardwright.errors import ShardwrightError
-from shardwright.fingerprint import canonical_json
 from shardwright.formats.base import Images
 from shardwright.formats.detect import open_source
 from shardwright.images.boxes import AnnotationError
+from shardwright.storage.fingerprint import canonical_json
 
 HEIGHT, WIDTH = 24, 40
 CORNERS = [[2, 3], [12, 3], [12, 11]]

@@ -8,7 +8,7 @@ import pytest
 
 _READ = """
 import json, sys
-from shardwright.processes import peak_memory
+from shardwright.running.processes import peak_memory
 from shardwright.config import LabelsConfig
 from shardwright.formats.base import Images
 from shardwright.formats.detect import open_source

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from shardwright.config.load import parse_config
+from shardwright.config.yaml_config import parse_config
 from shardwright.errors import CheckFailed, UsageError
 from shardwright.formats.base import IGNORE
 from shardwright.ingest.recipe import IngestRecipe, locate

@@ -9,7 +9,7 @@ import yaml
 from ingesting import changed, examples, ledger, run
 
 from shardwright.config import load_config
-from shardwright.config.load import parse_config
+from shardwright.config.yaml_config import parse_config
 from shardwright.dataset.reader import ImageDataset
 from shardwright.errors import ConfigError, UsageError
 from shardwright.ingest import ingest

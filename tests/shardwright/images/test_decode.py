@@ -245,7 +245,7 @@ def test_bombs_need_no_memory(tmp_path):
     script = """
 import resource, sys
 from pathlib import Path
-from shardwright.processes import peak_memory
+from shardwright.running.processes import peak_memory
 from shardwright.images.decode import convert, other_header
 from shardwright.images.header import ImageError
 resource.setrlimit(resource.RLIMIT_AS, (1 << 30, 1 << 30))

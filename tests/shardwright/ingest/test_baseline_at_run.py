@@ -11,10 +11,10 @@ from object_stores import SCHEMES
 
 from shardwright.dataset.reader import ImageDataset
 from shardwright.errors import ConfigError, DatasetError
-from shardwright.fingerprint import canonical_json, checksummed_json
 from shardwright.ingest import IngestRecipe, hash_input, locate, survey_input
 from shardwright.ingest.baseline import BaselineRequest, baseline_source, resolve_baseline_at_run, without_baseline
 from shardwright.lineage.blessing import Blessing, read_blessing, write_blessing
+from shardwright.storage.fingerprint import canonical_json, checksummed_json
 
 WORDS = {"reuse_from": "blessed", "split": {"keep_from": "blessed"}, "gate": {"drift": {"reference": "blessed"}}}
 

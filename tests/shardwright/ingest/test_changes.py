@@ -72,7 +72,7 @@ def test_what_changes_between_any_two_looks_at_it_makes_no_dataset(tmp_path, ima
 
 
 def test_a_plan_that_goes_on_with_earlier_task_files_is_held_to_the_same_table(tmp_path, image_input, monkeypatch):
-    from shardwright.ingest import run as ingest_run
+    from shardwright.ingest import run_ingest as ingest_run
     from shardwright.ingest import survey as ingest_survey
 
     raw, file, before, after = table(tmp_path, image_input)
@@ -102,8 +102,8 @@ def test_masks_in_records_that_change_while_shards_are_written_make_no_dataset(
     tmp_path, image_input, monkeypatch, packing
 ):
     """The images next to them do not change, so these cannot show it."""
-    from shardwright.ingest import run as ingest_run
-    from shardwright.ingest import write as ingest_write
+    from shardwright.ingest import run_ingest as ingest_run
+    from shardwright.ingest import write_shards as ingest_write
 
     def payloads(value):
         return [record(i, key=b"%d.jpg" % i, mask=mask_png(np.full((10, 12), value))) for i in range(6)]

@@ -7,7 +7,7 @@ import pytest
 from ingesting import changed, examples, ledger, run, tree
 
 from shardwright.dataset.reader import ImageDataset
-from shardwright.edit.export import ExportOptions, export
+from shardwright.edit.export_dataset import ExportOptions, export
 from shardwright.errors import CheckFailed, UsageError
 from shardwright.masks import rle
 from shardwright.masks.dialects import compress_counts, to_counts

@@ -11,13 +11,13 @@ import pytest
 from ingesting import changed, config, examples, ledger, run, tree
 from PIL import Image
 
-from shardwright.checksum import checksum_of
+from shardwright.dataset.dataset_schema import render_schema
 from shardwright.dataset.reader import ImageDataset
-from shardwright.dataset.schema import render_schema
 from shardwright.errors import CheckFailed
 from shardwright.ingest import IngestRecipe, ingest_recipe, input_fingerprint, locate, plan, survey_input, tasks
 from shardwright.ingest.recipe import CODE_FORMAT
 from shardwright.masks import rle
+from shardwright.storage.checksum import checksum_of
 from shardwright.tfrecords.records import decode_example
 from shardwright.verify import verify
 

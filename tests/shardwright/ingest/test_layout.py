@@ -54,7 +54,7 @@ def test_a_resumed_run_gives_the_same_names(tmp_path, image_input, monkeypatch):
     raw = image_input(tmp_path)
     raw["shards"] = {"records": 5, "filename_template": "{index}-{count}.rec"}
     run(raw, tmp_path / "out")
-    from shardwright.ingest import run as running
+    from shardwright.ingest import run_ingest as running
 
     def interrupt(*_):
         raise KeyboardInterrupt

@@ -11,9 +11,9 @@ from monthly import COPIED, GONE, NEW, OLD, READ, copied_of, raw_of, run_telling
 
 from shardwright.dataset.reader import ImageDataset
 from shardwright.errors import ConfigError, DatasetError, UsageError
-from shardwright.fingerprint import checksummed_lines
 from shardwright.ingest import IngestRecipe, locate, plan_ingest, write_range
 from shardwright.staging.staging import Staging
+from shardwright.storage.fingerprint import checksummed_lines
 from shardwright.verify import verify
 
 
@@ -76,7 +76,7 @@ def test_re_encoded_images_are_copied_where_the_options_are_the_same(months, tmp
     run(raw, tmp_path / "full")
     prepared = []
     from shardwright.dataset import stored_image
-    from shardwright.ingest import write
+    from shardwright.ingest import write_shards as write
 
     prepare = stored_image.prepare
     monkeypatch.setattr(write, "prepare", lambda data, *given: prepared.append(data) or prepare(data, *given))
@@ -173,7 +173,8 @@ def test_pixels_are_not_looked_at_again(months, tmp_path, monkeypatch):
     run(raw_of(months / "first", **looking), tmp_path / "one")
     raw = raw_of(months / "second", **looking)
     run(raw, tmp_path / "full")
-    from shardwright.ingest import known_files, probe, write
+    from shardwright.ingest import known_files, probe
+    from shardwright.ingest import write_shards as write
 
     looked = []
     decode_file = known_files.decode_file
@@ -292,7 +293,7 @@ def test_a_record_of_another_image_is_not_copied_because_of_a_wrong_index(months
 
 
 def test_a_run_that_was_stopped_goes_on_with_another_earlier_dataset_or_none(months, tmp_path, monkeypatch):
-    from shardwright.ingest import run as module
+    from shardwright.ingest import run_ingest as module
 
     raw = raw_of(months / "second")
     run(raw, tmp_path / "full")

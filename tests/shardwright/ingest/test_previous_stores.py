@@ -11,7 +11,8 @@ from object_stores import SCHEMES
 from PIL import Image
 
 from shardwright.dataset.reader import ImageDataset
-from shardwright.ingest import spans, survey
+from shardwright.ingest import select_spans as spans
+from shardwright.ingest import survey
 from shardwright.ingest.retry import retry_rejects
 from shardwright.storage import buckets
 

@@ -17,7 +17,8 @@ from killing import KILL_AT_STEP
 from shardwright.config import images as running
 from shardwright.duplicates.hashes import ImageHashes
 from shardwright.images.quality import Quality
-from shardwright.ingest import known_files, probe, write
+from shardwright.ingest import known_files, probe
+from shardwright.ingest import write_shards as write
 from shardwright.ingest.known_files import cache_file
 from shardwright.ingest.previous_dataset import PreviousDataset
 
@@ -305,7 +306,7 @@ def test_other_formats_are_probed_where_they_are_converted(tmp_path, image_input
 
 
 def test_the_schema_knows_the_features(tmp_path, image_input):
-    from shardwright.dataset.schema import parse_schema, render_schema
+    from shardwright.dataset.dataset_schema import parse_schema, render_schema
     from shardwright.ingest import example_features, locate, survey_input
     from shardwright.ingest.recipe import IngestRecipe
 

@@ -9,7 +9,7 @@ from ingesting import run, tree
 from PIL import Image
 
 from shardwright.errors import CheckFailed, UsageError
-from shardwright.ingest import run as ingest_run
+from shardwright.ingest import run_ingest as ingest_run
 from shardwright.storage import file_pins, look_at_files
 from shardwright.storage.listing import Listing
 

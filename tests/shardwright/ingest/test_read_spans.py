@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from shardwright.errors import CheckFailed, UsageError
 from shardwright.ingest.recipe import InputLocation
-from shardwright.ingest.spans import read_spans
+from shardwright.ingest.select_spans import read_spans
 
 # Span -> key -> content.
 TREES = st.dictionaries(

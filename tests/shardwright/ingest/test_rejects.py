@@ -9,9 +9,9 @@ from ingesting import changed, examples, ledger, run, tree
 from PIL import Image
 
 from shardwright.dataset.reader import ImageDataset
-from shardwright.edit.export import export
+from shardwright.edit.export_dataset import export
 from shardwright.errors import CheckFailed, ConfigError, UsageError
-from shardwright.ingest.spans import becomes_input
+from shardwright.ingest.select_spans import becomes_input
 
 
 def test_what_is_wrong_goes_to_the_ledger_by_name(tmp_path, image_input):
@@ -262,7 +262,7 @@ def test_what_was_detected_is_logged(tmp_path, image_input):
 
 def test_a_file_that_changes_under_the_run_is_noticed(tmp_path, image_input, monkeypatch):
     raw = image_input(tmp_path / "in")
-    from shardwright.ingest import run as module
+    from shardwright.ingest import run_ingest as module
 
     def meddling(*arguments):
         (tmp_path / "in" / "images" / "000.jpg").write_bytes(b"other")
@@ -284,7 +284,7 @@ def test_annotations_are_partitioned_in_bounded_memory(tmp_path, image_input, mo
 
 
 def test_what_is_rejected_too_much_already_ends_a_run_before_it_writes(tmp_path, image_input, monkeypatch):
-    from shardwright.ingest import run as module
+    from shardwright.ingest import run_ingest as module
 
     raw = {**image_input(tmp_path / "in"), "images": {"verify": "full"}, "duplicates": {"pixels": "keep"}}
     few, enough = ({**raw, "rejects": {"max_fraction": share}} for share in (0.42, 0.5))

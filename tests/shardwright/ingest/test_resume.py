@@ -12,8 +12,8 @@ from shardwright.staging.staging import Staging
 
 def test_a_resumed_ingest_reads_no_finished_shard_again(tmp_path, image_input, monkeypatch):
     raw = image_input(tmp_path / "in")
-    from shardwright.ingest import run as ingest_run
-    from shardwright.ingest import write
+    from shardwright.ingest import run_ingest as ingest_run
+    from shardwright.ingest import write_shards as write
 
     def stop_after_two(*arguments):
         done = write_all(*arguments)

@@ -217,8 +217,8 @@ def test_a_dataset_on_a_bucket_is_read_like_any_other(stores, tmp_path, image_in
 
 @both
 def test_another_machine_goes_on_where_a_run_ended(stores, tmp_path, image_input, monkeypatch, scheme):
-    from shardwright.ingest import run as ingest_run
-    from shardwright.ingest import write
+    from shardwright.ingest import run_ingest as ingest_run
+    from shardwright.ingest import write_shards as write
 
     raw = image_input(tmp_path / "in")
     run(raw, tmp_path / "local")

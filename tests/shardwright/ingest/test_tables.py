@@ -11,7 +11,7 @@ from ingesting import examples, ledger, run
 from PIL import Image
 
 from shardwright.config import LabelsConfig, parse_config
-from shardwright.dataset.schema import parse_schema, render_schema
+from shardwright.dataset.dataset_schema import parse_schema, render_schema
 from shardwright.errors import ConfigError, UsageError
 from shardwright.formats.base import Images
 from shardwright.formats.detect import open_source

@@ -78,8 +78,8 @@ def test_files_may_be_compressed(tmp_path, packing):
 
 
 def test_a_run_over_compressed_files_goes_on_where_it_was_ended(tmp_path, monkeypatch):
-    from shardwright.ingest import run as ingest_run
-    from shardwright.ingest import write as ingest_write
+    from shardwright.ingest import run_ingest as ingest_run
+    from shardwright.ingest import write_shards as ingest_write
 
     masks = [mask_png(np.full((10, 12), i % 2)) for i in range(17)]
     payloads = [record(i, key=b"%d" % i, **{"segmentation_mask/Fish": masks[i]}) for i in range(17)]
@@ -346,8 +346,8 @@ def test_the_user_names_the_feature_of_each_role(tmp_path, options, message):
 
 
 def test_an_input_that_changes_while_it_is_read_ends_the_run(tmp_path, monkeypatch):
-    from shardwright.ingest import run as ingest_run
-    from shardwright.ingest import write as ingest_write
+    from shardwright.ingest import run_ingest as ingest_run
+    from shardwright.ingest import write_shards as ingest_write
 
     file = write_records(tmp_path / "in/a.rec", labeled(5))
     write = ingest_write.write_range

@@ -44,8 +44,8 @@ def test_labels_that_change_on_the_bucket_while_the_input_is_read_make_no_datase
 
 
 def test_records_that_change_on_the_bucket_end_the_run(stores, tmp_path, monkeypatch):
-    from shardwright.ingest import run as ingest_run
-    from shardwright.ingest import write as ingest_write
+    from shardwright.ingest import run_ingest as ingest_run
+    from shardwright.ingest import write_shards as ingest_write
 
     url = f"{stores.bucket('gs')}/records"
     write_records(tmp_path / "in/a.tfrecord", [record(i, label=i % 2) for i in range(6)])

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from shardwright.dataset.reader import ImageDataset
 from shardwright.loader import load
-from shardwright.loader.parsing import parsed_densely
+from shardwright.loader.parse_example import parsed_densely
 from shardwright.tfrecords.encode import encode_example
 from shardwright.tfrecords.records import frame, read_records
 

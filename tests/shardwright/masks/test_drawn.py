@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
-from shardwright.masks.coco import mask_text
+from shardwright.masks.coco_segmentation import mask_text
 from shardwright.masks.drawn import DrawnMasks
 from shardwright.masks.rle import RleError, draw
 

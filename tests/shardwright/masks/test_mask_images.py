@@ -13,7 +13,7 @@ from PIL import Image
 
 from shardwright.images.colors import COLOR
 from shardwright.masks import rle
-from shardwright.masks.mask_images import (
+from shardwright.masks.mask_pixels import (
     MaskFileError,
     MaskImage,
     gray_of,

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
 
 from shardwright.masks import rle
-from shardwright.masks.coco import CocoMasks, mask_text
+from shardwright.masks.coco_segmentation import CocoMasks, mask_text
 from shardwright.masks.dialects import compress_counts, to_counts
 
 

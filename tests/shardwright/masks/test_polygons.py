@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shardwright.masks import polygons, rle
-from shardwright.masks.coco import CocoMasks, mask_text
+from shardwright.masks.coco_segmentation import CocoMasks, mask_text
 from shardwright.masks.dialects import COCO
 from shardwright.masks.polygons import PolygonError, rasterize_centers, rasterize_fifths, read_polygon
 

@@ -4,12 +4,12 @@ import os
 import subprocess
 import sys
 
-from shardwright.processes import keep_tensors
+from shardwright.running.processes import keep_tensors
 
 HELD = """
 import re
 from pathlib import Path
-from shardwright.processes import trim_heap
+from shardwright.running.processes import trim_heap
 
 def resident():
     return int(re.search(r"VmRSS:\\s+(\\d+)", Path("/proc/self/status").read_text())[1]) * 1024
@@ -24,7 +24,7 @@ print(before - resident())
 USED_AGAIN = """
 import resource
 import sys
-from shardwright.processes import keep_heap
+from shardwright.running.processes import keep_heap
 
 def faults():
     return resource.getrusage(resource.RUSAGE_SELF).ru_minflt
@@ -74,8 +74,8 @@ def test_a_batch_gets_the_memory_of_an_earlier_one():
 
 
 def test_without_glibc_nothing_happens(monkeypatch):
-    monkeypatch.setattr("shardwright.processes.ctypes.CDLL", lambda name: object())
-    from shardwright.processes import keep_heap, trim_heap
+    monkeypatch.setattr("shardwright.running.processes.ctypes.CDLL", lambda name: object())
+    from shardwright.running.processes import keep_heap, trim_heap
 
     trim_heap()
     keep_heap()

@@ -5,7 +5,7 @@ import weakref
 
 import pytest
 
-from shardwright.processes import gc_paused
+from shardwright.running.processes import gc_paused
 
 
 class Knot:

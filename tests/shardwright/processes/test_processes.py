@@ -9,7 +9,7 @@ import pytest
 from asked import die, state
 
 from shardwright.errors import ShardwrightError
-from shardwright.processes import map_processes, usable_cores
+from shardwright.running.processes import map_processes, usable_cores
 
 
 def test_workers_have_the_environment_and_folder_of_the_moment(tmp_path, monkeypatch):
@@ -37,7 +37,7 @@ def test_a_worker_that_dies_is_an_error_of_ours():
 @pytest.mark.parametrize("context", ["fork", "forkserver", "spawn"])
 def test_a_script_needs_no_guard(tmp_path, source, context):
     program = (
-        "import multiprocessing\nfrom asked import state\nfrom shardwright import processes\n"
+        "import multiprocessing\nfrom asked import state\nfrom shardwright.running import processes\n"
         f"processes._context = lambda: multiprocessing.get_context({context!r})\n"
         "print([inside for _, _, inside in processes.map_processes(state, ['HOME'] * 2, 2, 'lost')], __name__)\n"
     )
@@ -53,7 +53,7 @@ def test_a_temporary_folder_with_a_long_name_is_no_hindrance(tmp_path):
     folder = tmp_path / ("long" * 30)
     folder.mkdir()
     program = (
-        "from asked import state; from shardwright.processes import map_processes, warm_up; warm_up(state); "
+        "from asked import state; from shardwright.running.processes import map_processes, warm_up; warm_up(state); "
         "print([value for value, _, _ in map_processes(state, ['TMPDIR'] * 2, 2, 'lost')])"
     )
     environment = {**os.environ, "TMPDIR": str(folder), "PYTHONPATH": str(Path(__file__).parents[2] / "support")}
@@ -65,7 +65,7 @@ def test_a_temporary_folder_with_a_long_name_is_no_hindrance(tmp_path):
 def test_an_interruption_shows_no_traceback_of_a_worker(context):
     """Workers that wait, work or begin end at once; the caller gets the interruption, not the death of a worker."""
     program = (
-        "import multiprocessing\nfrom asked import interrupt\nfrom shardwright import processes\n"
+        "import multiprocessing\nfrom asked import interrupt\nfrom shardwright.running import processes\n"
         f"processes._context = lambda: multiprocessing.get_context({context!r})\n"
         "processes.warm_up(interrupt)\n"
         "try:\n    list(processes.map_processes(interrupt, [60] * 2, 3, 'lost'))\n"

@@ -8,7 +8,7 @@ import pytest
 from PIL import Image
 
 from shardwright.dataset.reader import ImageDataset
-from shardwright.display.numbers import number, percent
+from shardwright.display.histograms import number, percent
 from shardwright.report.page import collect_page, render
 from shardwright.tfrecords.records import decode_example
 

@@ -17,11 +17,12 @@ from PIL import Image
 from property_tests import tries
 
 from shardwright.errors import StorageError, UsageError
-from shardwright.fingerprint import fingerprint
 from shardwright.masks import rle
-from shardwright.sample import KINDS, write, write_sample
-from shardwright.sample.regions import draw_outline, frame_size, plan_regions
+from shardwright.sample import KINDS, write_sample
+from shardwright.sample import sample_files as write
+from shardwright.sample.cloud_outlines import draw_outline, frame_size, plan_regions
 from shardwright.sample.scene import draw_masks, draw_picture, encode_jpeg
+from shardwright.storage.fingerprint import fingerprint
 from shardwright.storage.own_names import MARK
 
 SMALL = {"height": 72, "width": 110, "quiet": True}

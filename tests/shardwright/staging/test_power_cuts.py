@@ -6,14 +6,12 @@ import pytest
 from ingesting import run, tree
 from power_cuts import LOST, restore, simulated_disk
 
-from shardwright.checksum import checksum_file
 from shardwright.dataset.reader import ImageDataset
 from shardwright.dataset.shard_names import index_path, shard_path
 from shardwright.edit.derive import Derived, derive
-from shardwright.edit.export import ExportOptions, export
+from shardwright.edit.export_dataset import ExportOptions, export
 from shardwright.errors import DatasetError
 from shardwright.evaluation.thresholds import Thresholds, write_thresholds
-from shardwright.fingerprint import checksum_matches
 from shardwright.ingest import ranges
 from shardwright.ingest.tasks import new_tasks, publish_tasks
 from shardwright.lineage.blessing import Blessing, write_blessing
@@ -21,6 +19,8 @@ from shardwright.lineage.record import write_lineage
 from shardwright.report.page import write_page
 from shardwright.sample import write_sample
 from shardwright.staging.staging import PlannedShard, RecordResult, Staging
+from shardwright.storage.checksum import checksum_file
+from shardwright.storage.fingerprint import checksum_matches
 from shardwright.storage.mirror import put_folder
 
 pytestmark = pytest.mark.one_stack

@@ -7,9 +7,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from shardwright.checksum import checksum_of, new_checksum
 from shardwright.storage import block_file
 from shardwright.storage.block_file import BlockFile
+from shardwright.storage.checksum import checksum_of, new_checksum
 from shardwright.storage.durable import begin_flush
 
 BLOCK = 1 << 16

@@ -7,10 +7,10 @@ import time
 import google_crc32c
 import pytest
 
-from shardwright.checksum import digest_of
 from shardwright.config import parse_config
 from shardwright.ingest import input_fingerprint, locate
 from shardwright.storage import cached_hashes, hash_file
+from shardwright.storage.checksum import digest_of
 
 LATER = 10_000_000_000
 

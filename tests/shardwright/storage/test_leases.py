@@ -8,7 +8,7 @@ from object_stores import SCHEMES
 
 from shardwright.dataset.reader import ImageDataset
 from shardwright.errors import StorageError, UsageError
-from shardwright.ingest import run as ingest_run
+from shardwright.ingest import run_ingest as ingest_run
 from shardwright.staging.staged import clear
 from shardwright.staging.staging import Staging
 from shardwright.storage import leases

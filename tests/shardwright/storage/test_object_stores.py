@@ -20,7 +20,7 @@ from shardwright.storage import (
     read_bytes,
     read_start,
 )
-from shardwright.storage.objects import ObjectInfo
+from shardwright.storage.object_store import ObjectInfo
 
 both = pytest.mark.parametrize("scheme", SCHEMES)
 

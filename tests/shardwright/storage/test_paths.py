@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shardwright.checksum import digest_of
 from shardwright.storage import display_path, hash_file, part_path, read_bytes, read_start
+from shardwright.storage.checksum import digest_of
 from shardwright.storage.paths import Part, split_part
 
 

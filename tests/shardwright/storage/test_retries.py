@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from shardwright.errors import StorageError, UsageError
 from shardwright.storage.buckets import Retries
-from shardwright.storage.objects import Transient
+from shardwright.storage.object_store import Transient
 
 
 def failing(times, error=Transient):

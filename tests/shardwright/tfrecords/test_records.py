@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from property_tests import tries
 
-from shardwright.checksum import checksum_of
+from shardwright.storage.checksum import checksum_of
 from shardwright.tfrecords import encode, records
 from shardwright.tfrecords.encode import RecordError
 

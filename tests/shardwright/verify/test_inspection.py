@@ -14,7 +14,7 @@ from shardwright.dataset.reader import ImageDataset
 from shardwright.errors import DatasetError, UsageError
 from shardwright.tfrecords.encode import encode_example
 from shardwright.tfrecords.records import find_feature, frame
-from shardwright.verify.inspect import draw, record_of_file, view_dataset, view_file, view_record
+from shardwright.verify.describe import draw, record_of_file, view_dataset, view_file, view_record
 
 
 def shard(tmp_path, payloads, name="a.tfrecord"):

@@ -9,10 +9,10 @@ import damage
 import pytest
 from ingesting import run
 
-from shardwright.checksum import checksum_file
 from shardwright.dataset.reader import ImageDataset
 from shardwright.errors import OtherLayoutError, UsageError
 from shardwright.lineage.ancestry import read_artifact
+from shardwright.storage.checksum import checksum_file
 from shardwright.tfrecords import encode, records
 from shardwright.verify import findings as what
 from shardwright.verify import verify
@@ -178,7 +178,7 @@ def test_a_shard_that_begins_or_ends_with_another_key_than_in_the_manifest_is_fo
 
 def reseal(dataset, manifest, path):
     """Gives a changed file's hash to the manifest, as a faulty writer would."""
-    from shardwright.fingerprint import canonical_json, fingerprint
+    from shardwright.storage.fingerprint import canonical_json, fingerprint
 
     manifest["parts"][path] = checksum_file(dataset / path)
     del manifest["digest"]
@@ -289,7 +289,7 @@ def test_a_flip_in_a_stored_checksum_differs_in_one_bit_and_one_in_the_data_neve
 
 
 def test_files_that_seal_themselves_show_any_change():
-    from shardwright.fingerprint import checksum_matches, checksummed_json
+    from shardwright.storage.fingerprint import checksum_matches, checksummed_json
 
     text = checksummed_json({"b": 1, "a": "ü"})
     assert checksum_matches(text)

@@ -1,0 +1,341 @@
+"""Reads a YAML file into a `Config`; unknown keys, wrong types and bad units are errors with their YAML path.
+
+Values are converted by the type annotations of the sections, so a new option needs a field there and nothing here.
+
+`input.classes` are names, or names with the ids that the annotations use, in the configuration or in a file:
+
+| form | example |
+|---|---|
+| list | `[daisy, rose]` |
+| name -> id | `{daisy: 0, rose: 1}` |
+| id -> name | `{0: daisy, 1: rose}`, as in many a `label_map.json` |
+| objects (JSON) | `[{"id": 0, "name": "daisy"}]` |
+| file | see `class_tables` |
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from shardwright.config import config as config_config
+from shardwright.config.class_tables import check_unique, identity, read_class_file
+from shardwright.config.evaluation import EvaluatorConfig
+from shardwright.config.input import ALL
+from shardwright.config.parse_values import check_keys, parse_section, parse_string
+from shardwright.config.split import EVAL, NAMES_OF_EVAL, SplitConfig
+from shardwright.config.yaml_text import MOST_BYTES, parse_yaml
+from shardwright.errors import ConfigError, UsageError
+from shardwright.storage.listing import is_several, split_glob
+from shardwright.storage.spans import Choice
+
+_PATH = "input.classes"
+
+
+def read_classes(raw: object, base: str) -> dict[str, int | None]:
+    """Reads the classes.
+
+    Args:
+        raw: list, mapping, or the path of a JSON or CSV file.
+        base: folder that a relative path starts from.
+
+    Returns:
+        Name -> id, in the order of the ids; name -> `None`, in the order of the list, where no ids are given.
+
+    Raises:
+        ConfigError: it has another form, or names or ids are there twice.
+    """
+    if isinstance(raw, str):
+        raw = read_class_file(raw, base)
+    if isinstance(raw, list) and raw and all(isinstance(entry, Mapping) for entry in raw):
+        raw = _of_objects(raw)
+    if isinstance(raw, list):
+        names = [_name(v, f"{_PATH}[{i}]") for i, v in enumerate(raw)]
+        check_unique(names)
+        return dict.fromkeys(names)
+    if isinstance(raw, Mapping):
+        return _with_ids(_by_name(raw))
+    raise ConfigError(
+        _PATH, f"{raw!r} is neither a list nor a mapping", "Write [Fish, Flower] or {Fish: 1, Flower: 2}."
+    )
+
+
+def _by_name(raw: Mapping[object, object]) -> list[tuple[str, int]]:
+    """Returns pairs of name and id of a mapping in either direction."""
+    names = [value for value in raw.values() if isinstance(value, str) and identity(value) is None]
+    ids = [identity(key) for key in raw]
+    if raw and len(names) == len(raw) and None not in ids:
+        return [(name, number) for name, number in zip(names, ids, strict=True) if number is not None]
+    pairs = []
+    for key, value in raw.items():
+        number = identity(value)
+        if number is None:
+            raise ConfigError(f"{_PATH}.{key}", f"{value!r} is not a whole number", "Write a number such as 16.")
+        pairs.append((_name(key, _PATH), number))
+    return pairs
+
+
+def _with_ids(pairs: Sequence[tuple[str, int]]) -> dict[str, int | None]:
+    """Returns the name -> id, in the order of the ids."""
+    check_unique([name for name, _ in pairs])
+    first: dict[int, str] = {}
+    for name, number in pairs:
+        if first.setdefault(number, name) != name:
+            raise ConfigError(
+                _PATH, f"two classes share an id: {first[number]!r} and {name!r} have {number}", "Give each its own."
+            )
+    return {first[number]: number for number in sorted(first)}
+
+
+def _of_objects(entries: Sequence[Mapping[object, object]]) -> dict[object, object]:
+    pairs: dict[object, object] = {}
+    for i, entry in enumerate(entries):
+        if "name" not in entry or "id" not in entry:
+            raise ConfigError(f"{_PATH}[{i}]", f"{dict(entry)!r} has no id or no name", 'Write {"id": 0, "name": "A"}.')
+        name = _name(entry["name"], f"{_PATH}[{i}].name")
+        if name in pairs:
+            check_unique([name, name])
+        pairs[name] = entry["id"]
+    return pairs
+
+
+def _name(value: object, path: str) -> str:
+    if not isinstance(value, str):
+        raise ConfigError(path, f"{value!r} is not a text", "Put it in quotes.")
+    return value
+
+
+def load_config(path: str | os.PathLike[str], *, root: str | None = None) -> config_config.Config:
+    """Reads and validates a configuration file.
+
+    Args:
+        path: YAML file. Relative paths inside it start from the current folder, as those on the command line do.
+        root: replaces `run.root`.
+
+    Returns:
+        The configuration; its `base` is the current folder, absolute.
+
+    Raises:
+        UsageError: the file is missing or not a YAML mapping.
+        ConfigError: a key or a value is wrong; the message names the YAML path.
+    """
+    config = parse_config(read_mapping(path), base=os.getcwd(), default_name=_name_from(Path(path)))
+    if root is not None:
+        config = dataclasses.replace(config, run=dataclasses.replace(config.run, root=root))
+    return config
+
+
+def read_mapping(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """Returns a configuration file as it is written, without checking its keys; see `load_config`."""
+    # A path would join the two slashes of a URL.
+    file = os.fspath(path)
+    try:
+        # It need not be a regular file: a shell's `<(...)` is a pipe.
+        with open(file, "rb", opener=_open_at_once) as opened:
+            data = opened.read(MOST_BYTES + 1)
+        text = data.decode("utf-8-sig")
+    except FileNotFoundError:
+        raise UsageError(f"{file}: no such configuration file. Check the path.") from None
+    except IsADirectoryError:
+        if Path(file, "manifest.json").is_file():
+            raise UsageError(f"{file}: is a dataset. Give the YAML file of a configuration in its place.") from None
+        fix = f"Give a YAML file, which `shardwright init {file} --out NAME.yaml` writes."
+        raise UsageError(f"{file}: is a folder. {fix}") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"{file}: cannot be read as UTF-8 text ({error}). Give a YAML file.") from None
+    if len(data) > MOST_BYTES:
+        raise UsageError(f"{file}: has more than {MOST_BYTES:,} bytes. Give the YAML file of a configuration.")
+    try:
+        raw = parse_yaml(text)
+    except yaml.YAMLError as error:
+        raise UsageError(f"{file}: not valid YAML: {_yaml_problem(error)}") from None
+    except (ValueError, RecursionError) as error:
+        # An impossible date, a number of thousands of digits, brackets within brackets.
+        raise UsageError(f"{file}: not valid YAML: {error}") from None
+    if not isinstance(raw, dict):
+        problem = "is empty" if raw is None else f"contains {type(raw).__name__}, not a mapping"
+        raise UsageError(f"{file}: {problem}. Start with `input: {{images: FOLDER}}`.")
+    return raw
+
+
+def _open_at_once(path: str, flags: int) -> int:
+    """Opens a file; a pipe that nobody writes into counts as empty, where opening it would wait for a writer."""
+    descriptor = os.open(path, flags | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
+    os.set_blocking(descriptor, True)
+    return descriptor
+
+
+def as_config(config: str | os.PathLike[str] | config_config.Config) -> config_config.Config:
+    """Returns a configuration as it is, or that of a YAML file.
+
+    Raises:
+        UsageError: it is neither, or the file is wrong.
+    """
+    if isinstance(config, config_config.Config):
+        return config
+    if not isinstance(config, (str, os.PathLike)):
+        problem = f"a value of the type {type(config).__name__} is not a configuration"
+        raise UsageError(f"config: {problem}. Give the path of a YAML file, or a Config of load_config.")
+    return load_config(config)
+
+
+def parse_config(raw: Mapping[str, Any], *, base: str, default_name: str = "pipeline") -> config_config.Config:
+    """Validates a configuration that is already a mapping; see `load_config`."""
+    values = dict(raw)
+    if "base" in values:
+        raise ConfigError("base", "unknown key", "Remove base; relative paths start from the current folder.")
+    values.setdefault("name", default_name)
+    values.setdefault("task", "segmentation")
+    check_keys(config_config.Config, values, "")
+    if values.get("input") is None or (isinstance(values["input"], Mapping) and "images" not in values["input"]):
+        raise ConfigError("input.images", "missing", "Give a folder or a glob of images.")
+    if isinstance(values["input"], Mapping):
+        values["input"] = _input_options(values["input"], base)
+    notes: tuple[str, ...] = ()
+    if "split" in values:
+        values["split"], renamed = split_options(values["split"])
+        notes = tuple(f"the split {name} is understood as {split}" for name, split in renamed.items())
+        evaluator = values.get("evaluator")
+        if isinstance(evaluator, Mapping) and str(evaluator.get("split")) in renamed:
+            values["evaluator"] = {**evaluator, "split": renamed[str(evaluator["split"])]}
+        if (judged := _judged_split(values)) is not None:
+            values["evaluator"] = {**(values.get("evaluator") or {}), "split": judged}
+            notes += (f"evaluator.split: {judged}, since there is no split test",)
+    config = parse_section(config_config.Config, values, "")
+    return dataclasses.replace(config, base=base, notes=notes)
+
+
+def _judged_split(values: Mapping[str, Any]) -> str | None:
+    """Returns the split that takes the place of `evaluator.split`'s default, where there is no such split."""
+    evaluator = values.get("evaluator") or {}
+    if not isinstance(evaluator, Mapping) or "split" in evaluator or not isinstance(values["split"], Mapping):
+        return None
+    try:
+        names = parse_section(SplitConfig, values["split"], SplitConfig.PATH).names
+    except (ConfigError, TypeError):
+        return None  # The whole configuration reports it.
+    return None if EvaluatorConfig().split in names else EVAL if EVAL in names else names[0]
+
+
+def _input_options(raw: Mapping[str, Any], base: str) -> dict[str, Any]:
+    options = dict(raw)
+    for name in ("span", "version"):
+        if name in options:
+            options[name] = Choice.written(options[name])
+    if options.get("classes") is not None:
+        options["classes"] = read_classes(options["classes"], base)
+    if "labels" in options:
+        options["labels"] = label_options(options["labels"])
+    return options
+
+
+def label_options(raw: object) -> object:
+    """Reads what people write in `input.labels` as its options.
+
+    Raises:
+        ConfigError: it is a text, or its files are not.
+    """
+    if isinstance(raw, str):
+        raise ConfigError("input.labels", f"{raw!r} is not a mapping", f"Write labels: {{path: {raw}}}.")
+    if isinstance(raw, Mapping) and (isinstance(raw.get("path"), (list, Mapping)) or is_several(raw.get("path"))):
+        if raw.get("files"):
+            problem = "given, and input.labels.path names several files, too"
+            raise ConfigError("input.labels.files", problem, "Write the folder into input.labels.path.")
+        folder, files = _label_files(raw["path"])
+        raw = {**raw, "path": folder, "files": files}
+    if isinstance(raw, Mapping) and isinstance(raw.get("threshold"), (int, float)):
+        raw = {**raw, "threshold": {ALL: raw["threshold"]}}
+    if isinstance(raw, Mapping) and "features" in raw:
+        return {**raw, "features": _features(raw["features"])}
+    return raw
+
+
+def _label_files(path: str | list[Any] | Mapping[Any, Any]) -> tuple[str, dict[str, str]]:
+    """Reads a list, a glob, or a mapping of splits to files as the folder of all of them, and the files below it.
+
+    A key is the split, or where none is given the file itself.
+    """
+    if isinstance(path, str):
+        folders, pattern = split_glob(parse_string(path, "input.labels.path"))
+        return folders or ".", {"*": "/".join(pattern)}
+    given = path.items() if isinstance(path, Mapping) else [(f"[{i}]", one) for i, one in enumerate(path)]
+    texts = {str(key): parse_string(one, f"input.labels.path.{key}") for key, one in given}
+    if not texts:
+        raise ConfigError("input.labels.path", "names no file", "Give the files of annotations.")
+    parts = [text.split("/")[:-1] for text in texts.values()]
+    shared = 0
+    while all(len(one) > shared and one[shared] == parts[0][shared] for one in parts):
+        shared += 1
+    folder = "/".join(parts[0][:shared])
+    files = {key: "/".join(text.split("/")[shared:]) for key, text in texts.items()}
+    rooted = any(text.startswith("/") for text in texts.values())
+    if (rooted and not folder) or folder in ("gs:", "gs:/", "s3:", "s3:/"):
+        raise ConfigError("input.labels.path", "the files have no folder in common", "Put them into one folder.")
+    return folder or ".", files if isinstance(path, Mapping) else {name: name for name in files.values()}
+
+
+def _yaml_problem(error: yaml.YAMLError) -> str:
+    mark = getattr(error, "problem_mark", None)
+    problem = getattr(error, "problem", None) or str(error).splitlines()[0]
+    if problem.startswith("but "):
+        problem = f"{getattr(error, 'context', '')} {problem}"
+    return f"{problem} (line {mark.line + 1}, column {mark.column + 1})" if mark else str(problem)
+
+
+def _name_from(file: Path) -> str:
+    name = re.sub(r"[^a-z0-9]+", "-", file.stem.lower()).strip("-")
+    return name if name and name[0].isalpha() else f"p-{name}".rstrip("-")
+
+
+def split_options(raw: object) -> tuple[object, dict[str, str]]:
+    """Reads what people write in `split` as its options.
+
+    Returns:
+        The options, and the other names of `eval` that were found: `val` -> `eval`.
+
+    Raises:
+        ConfigError: the shares do not go with the method, or a split has two names.
+    """
+    if not isinstance(raw, Mapping):
+        return raw, {}
+    options, renamed = dict(raw), dict[str, str]()
+    for key in ("ratios", "from_lists"):
+        if isinstance(options.get(key), Mapping):
+            options[key] = _with_eval(f"split.{key}", options[key], renamed)
+    if str(options.get("unlisted_images")) in renamed:
+        options["unlisted_images"] = EVAL
+    if options.get("method") == "kfold" and isinstance(options.get("ratios"), Mapping):
+        for name in ("train", EVAL):
+            if name in options["ratios"]:
+                raise ConfigError(
+                    f"split.ratios.{name}", "follows from split.num_folds", f"Remove split.ratios.{name}."
+                )
+        # `test: 0` puts all images into folds, while leaving it out means the default share.
+        options["ratios"] = {name: share for name, share in options["ratios"].items() if share != 0}
+    return options, renamed
+
+
+def _with_eval(path: str, splits: Mapping[Any, Any], renamed: dict[str, str]) -> dict[Any, Any]:
+    """Returns the splits with `eval` in place of another name of it, which is noted in `renamed`."""
+    others = [name for name in splits if name in NAMES_OF_EVAL]
+    if (others and EVAL in splits) or len(others) > 1:
+        second = EVAL if EVAL in splits else others[1]
+        problem = f"is another name of {EVAL}, and {path}.{second} is given, too"
+        raise ConfigError(f"{path}.{others[0]}", problem, f"Give one of them, as {EVAL}.")
+    renamed.update(dict.fromkeys(others, EVAL))
+    return {EVAL if name in others else name: value for name, value in splits.items()}
+
+
+def _features(raw: object) -> object:
+    """Reads columns given as `auto` (all), `none`, a list, or with their types."""
+    if raw in ("auto", "none"):
+        return {"*": "auto"} if raw == "auto" else {}
+    if isinstance(raw, list):
+        return {parse_string(header, f"input.labels.features[{i}]"): "auto" for i, header in enumerate(raw)}
+    return raw

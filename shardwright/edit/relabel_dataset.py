@@ -1,0 +1,323 @@
+"""Makes a dataset of the same images with new annotations, from a file of a format that the ingest reads.
+
+The annotations are matched with the keys of the dataset. Pixels are neither fetched again nor decoded, and every image
+stays in its split. Masks are in the frame of the stored pixels.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from collections.abc import Collection, Iterable, Mapping
+from typing import Any, NamedTuple
+
+from shardwright.config.canonical import recipe_options
+from shardwright.config.images import KEEP
+from shardwright.config.input import LabelsConfig
+from shardwright.config.shards import TF_VISION, ShardsConfig
+from shardwright.dataset.example_view import ExampleReader
+from shardwright.dataset.ledger import MISSING_IMAGE, REJECTED, UNLISTED, WRITTEN, LedgerRow
+from shardwright.dataset.manifest import AREA, IGNORED, MASK_PREFIX, MASKS, RLE, Manifest, mask_feature
+from shardwright.dataset.random_access import RecordLocation, read_record
+from shardwright.dataset.reader import ImageDataset
+from shardwright.duplicates.decision import CONFLICTING
+from shardwright.edit.derive import Derived, derive, folder_of_images
+from shardwright.errors import CheckFailed, UsageError
+from shardwright.formats.base import BACKGROUND, IGNORE, AnnotationFormat, Images, Survey, shorten
+from shardwright.formats.detect import open_source
+from shardwright.formats.export_record import FoundExport, find_export
+from shardwright.formats.image_names import base_stem, below_root, key_stem
+from shardwright.formats.rle_csv import RleCsv
+from shardwright.images.boxes import AnnotationError
+from shardwright.images.header import MOST_PIXELS
+from shardwright.ingest.recipe import CODE_FORMAT
+from shardwright.ingest.survey import SourceGuard
+from shardwright.masks.dialects import Dialect
+from shardwright.masks.rle import Runs, area, subtract, union
+from shardwright.running.progress import counted
+from shardwright.staging.staging import RecordResult
+from shardwright.storage import is_remote
+from shardwright.tfrecords.encode import FeatureValue, byte_strings, encode_pieces, ints, pack_arrays
+from shardwright.tfrecords.lazy_example import LazyExample
+
+AUTO, EMPTY, REJECT, FAIL = "auto", "empty", "reject", "fail"
+_WAYS = (AUTO, EMPTY, REJECT, FAIL)
+_SHOWN = 3
+_OF_CLASSES = ("image/class/label", "image/class/text")
+_BEFORE = " (by the annotations before this relabel)"
+# All options are detected.
+_DETECTED = LabelsConfig()
+
+
+class _Row(NamedTuple):
+    """One annotation of an image: a class, and the text of a mask."""
+
+    label: int
+    text: str | None
+    row: int
+
+
+def relabel(
+    dataset: ImageDataset,
+    labels: str,
+    out: str,
+    *,
+    read_as: LabelsConfig = _DETECTED,
+    unlisted: str = AUTO,
+    shards: ShardsConfig | None = None,
+    quiet: bool = False,
+) -> tuple[Manifest, tuple[str, ...]]:
+    """Makes a dataset of the same images with other annotations, which are kept in memory.
+
+    Args:
+        dataset: the images.
+        labels: a file of annotations, or its URL.
+        out: folder to make.
+        read_as: options of their format that are not to be detected.
+        unlisted: the treatment of images without annotations, as in `input.unlisted_images`.
+        shards: number and names of shards.
+        quiet: show no progress.
+
+    Returns:
+        The manifest, and notes on the detected options.
+
+    Raises:
+        UsageError: the file cannot be read, or the dataset is transformed or stores its features under other names.
+        CheckFailed: nothing matched, an image is not listed and `unlisted` is `fail`, or the file has changed.
+    """
+    manifest = dataset.manifest
+    _check(dataset, unlisted)
+    file = labels if is_remote(labels) else os.path.abspath(labels)
+    export = find_export(file, "", manifest.task)
+    read = SourceGuard.before([file, *(export.files if export else ())])
+    source, survey, keys = _open(dataset, file, read_as, export)
+    way = source.unlisted if unlisted == AUTO else unlisted
+    missing, unlisted_notes = _missing(labels, survey, keys, way)
+    rows: dict[str, list[_Row]] = {}
+    for annotation in source.annotations():
+        row = _Row(annotation.label, annotation.text, annotation.row)
+        rows.setdefault(keys[annotation.image], []).append(row)
+    rejected = {key: (UNLISTED, f"{os.path.basename(labels)} has no row for it") for key in missing if way == REJECT}
+    rejected |= {keys[i]: (refusal.code, refusal.reason) for i, refusal in survey.rejected.items()}
+    writer = _Writer(source, survey, rows, rejected, manifest.labels == MASKS)
+    kept = {name: kind for name, kind in manifest.features.items() if not name.startswith(MASK_PREFIX)}
+    changes = {
+        "classes": survey.classes,
+        "labels": MASKS if manifest.labels == MASKS else survey.labels,
+        "features": kept | (writer.kinds if manifest.labels == MASKS else {}),
+    }
+    # The file was read twice, and its hash is in the recipe.
+    read.check_unchanged()
+    # The version by which the annotations were read; that of the dataset's recipe may be older.
+    options: dict[str, Any] = {"code_format": CODE_FORMAT, "labels": read.checksum(file), "unlisted": way}
+    if given := _given(read_as):
+        options["read_as"] = given
+    if export is not None:
+        options["export"] = [read.checksum(path) for path in export.files]
+    further, notes = _unmatched(dataset, survey)
+    how = Derived("relabel", options, row=_kept_row, outcome=writer.outcome, changes=changes, further_rows=further)
+    return derive([dataset], out, how, shards=shards, quiet=quiet), (*survey.notes, *unlisted_notes, *notes)
+
+
+def _kept_row(row: LedgerRow) -> LedgerRow | None:
+    """Keeps the ledger rows of images, but not those of annotations that are replaced."""
+    if row.code == CONFLICTING and not row.reason.endswith(_BEFORE):
+        return dataclasses.replace(row, reason=row.reason + _BEFORE)
+    return None if row.code == MISSING_IMAGE else row
+
+
+def _unmatched(dataset: ImageDataset, survey: Survey) -> tuple[list[LedgerRow], list[str]]:
+    """Returns the ledger rows of annotations without an image, as an ingest writes them, and notes about them.
+
+    An image that the dataset has as rejected or duplicate already has a row, which stays.
+    """
+    if not survey.refused:
+        return [], []
+    others = (row.key for row in dataset.ledger() if row.status != WRITTEN and _kept_row(row) is not None)
+    names = {name for key in others for name in (key, key_stem(key), os.path.basename(key), base_stem(key))}
+    rows = {one.key: LedgerRow(one.key, REJECTED, one.code, one.reason) for one in survey.refused}
+    missing = [key for key, row in rows.items() if row.code == MISSING_IMAGE]
+    folder = folder_of_images(dataset)
+    there = [not names.isdisjoint((key, below_root(key, folder))) for key in missing]
+    unwritten, absent = (
+        [key for key, one in zip(missing, there, strict=True) if one is kept] for kept in (True, False)
+    )
+    notes = []
+    if absent:
+        one, several = "image that the annotations name is", "images that the annotations name are"
+        notes.append(f"{counted(len(absent), one, several)} not in the dataset: {shorten(absent)}")
+    if unwritten:
+        one, several = "annotated image is", "annotated images are"
+        found = f"{counted(len(unwritten), one, several)} still rejected or a duplicate: {shorten(unwritten)}"
+        notes.append(f"{found}. `shardwright retry-rejects` reads rejected images again")
+        for key in unwritten:
+            del rows[key]
+    return list(rows.values()), notes
+
+
+def _given(read_as: LabelsConfig) -> dict[str, Any]:
+    """Returns the options that are not the defaults, without the path."""
+    return {name: value for name, value in recipe_options(read_as).items() if name != "path"}
+
+
+def _check(dataset: ImageDataset, unlisted: str) -> None:
+    if unlisted not in _WAYS:
+        raise UsageError(f"--unlisted-images: {unlisted!r} is not known. Use one of: {', '.join(_WAYS)}.")
+    if dataset.manifest.kind == "transform":
+        raise UsageError(
+            f"{dataset.root}: is a transformed dataset, whose other features and statistics follow from its "
+            "annotations. Relabel the ingested dataset, then transform the result."
+        )
+    preset = dataset.manifest.recipe.get("features", {}).get("preset", TF_VISION)
+    if preset != TF_VISION or dataset.manifest.names:
+        raise UsageError(
+            f"{dataset.root}: was made with features.preset or features.map. Only datasets without them are relabeled."
+        )
+
+
+def _missing(labels: str, survey: Survey, keys: list[str], way: str) -> tuple[list[str], list[str]]:
+    """Returns the keys of images without annotations, and notes about those that are written.
+
+    Raises:
+        CheckFailed: no image has any, or some have none and `way` is `fail`.
+    """
+    if not any(survey.listed):
+        names = ", ".join(survey.names[:_SHOWN])
+        raise CheckFailed(
+            f"{labels}: no row matches an image. Its rows name {names}; the images are {', '.join(keys[:_SHOWN])}."
+            f"{_prefix_to_remove(survey.names, frozenset(keys))}"
+        )
+    missing = [key for key, listed in zip(keys, survey.listed, strict=True) if not listed]
+    if missing and way == FAIL:
+        names = ", ".join(missing[:_SHOWN])
+        raise CheckFailed(
+            f"{len(missing)} of {len(keys)} images have no row in {labels}: {names}. See --unlisted-images."
+        )
+    if not missing or way == REJECT:
+        return missing, []
+    where = f"{len(missing)} of {counted(len(keys), 'image')} have no row in {os.path.basename(labels)}"
+    return missing, [f"{where}, and are written without annotations (--unlisted-images {way}): {shorten(missing)}"]
+
+
+def _prefix_to_remove(names: Iterable[str], keys: Collection[str]) -> str:
+    """Returns a sentence on folders before a key in one of the names; empty if there are none."""
+    cuts = ((name, cut + 1) for name in names for cut, character in enumerate(name) if character == "/")
+    found = next((name[:cut] for name, cut in cuts if name[cut:] in keys), None)
+    return "" if found is None else f" Remove {found!r} from the beginning of the names in the file."
+
+
+def _open(
+    dataset: ImageDataset, file: str, read_as: LabelsConfig, export: FoundExport | None
+) -> tuple[AnnotationFormat, Survey, list[str]]:
+    shards = [shard for split in dataset.splits for shard in dataset.shards(split)]
+    locations = {
+        key: RecordLocation(number, offset)
+        for number, shard in enumerate(shards)
+        for key, offset in dataset.entries(shard)
+    }
+    keys = sorted(locations)
+    reader = ExampleReader(dataset.manifest)
+
+    def size_of(position: int) -> tuple[int, int] | None:
+        height, width = reader.read(keys[position], read_record(shards, locations[keys[position]])).size
+        return (height, width) if height and width else None
+
+    images = Images(
+        keys=keys, skip=frozenset(), size_of=size_of, max_pixels=MOST_PIXELS, root=folder_of_images(dataset)
+    )
+    task = dataset.manifest.task
+
+    def opened(classes: Mapping[str, int | None] | None) -> tuple[AnnotationFormat, Survey]:
+        source = open_source(
+            task=task,
+            options=dataclasses.replace(read_as, path=file),
+            classes=classes,
+            labels=file,
+            images=images,
+            export=export,
+        )
+        if source.attachments() is not None:
+            raise UsageError(f"{file}: refers to masks in other files. Give annotations that are in one file.")
+        if isinstance(source, RleCsv) and export is None:
+            _check_not_resized(dataset, file)
+        return source, source.survey()
+
+    source, survey = opened(None)
+    known = dataset.manifest.classes
+    new = [name for name in survey.classes if name not in known]
+    # Classes keep their numbers, on which models depend. A file of numbers has other names, and keeps its own.
+    if survey.classes != known and len(new) < len(survey.classes):
+        source, survey = opened(dict.fromkeys((*known, *new)))
+        if new:
+            survey.notes = (*survey.notes, f"new classes, after those of the dataset: {', '.join(new)}")
+    return source, survey, keys
+
+
+def _check_not_resized(dataset: ImageDataset, file: str) -> None:
+    """Refuses positions in the files of images that are stored in another size, which the records do not state."""
+    policy = dataset.manifest.recipe.get("images", {}).get("resize", KEEP)
+    if policy != KEEP:
+        raise UsageError(
+            f"{file}: its run lengths are positions in the files of the images, which the ingest has resized "
+            f"(images.resize: {policy}). Ingest again with this table, and with reuse_from: {dataset.root}, which "
+            "copies the images. Or change a table that `shardwright export` has written, and leave it in its folder."
+        )
+
+
+def _is_kept(name: str) -> bool:
+    """Returns whether a feature stays as it is."""
+    return not name.startswith(MASK_PREFIX) and name not in _OF_CLASSES
+
+
+class _Writer:
+    """Puts annotations into records."""
+
+    def __init__(
+        self,
+        source: AnnotationFormat,
+        survey: Survey,
+        rows: Mapping[str, list[_Row]],
+        rejected: Mapping[str, tuple[str, str]],
+        masked: bool,
+    ) -> None:
+        self._source, self._survey, self._rows, self._rejected, self._masked = source, survey, rows, rejected, masked
+        # The classes, and then the mask of ignored pixels.
+        self._names = (*survey.classes, *([IGNORED] if survey.ignore else []))
+        self.kinds = {mask_feature(name, what): "int64" for name in self._names for what in (RLE, AREA)}
+
+    def outcome(self, key: str, payload: bytes) -> RecordResult:
+        """Returns the result of a record."""
+        if key in self._rejected:
+            return RecordResult(key, None, REJECTED, *self._rejected[key])
+        example = LazyExample(payload)
+        features: dict[str, FeatureValue] = {**example.encoded(_is_kept)}
+        rows = self._rows.get(key, [])
+        listed = [row.label for row in rows if row.label >= 0]
+        labels = listed if self._survey.ordered else sorted(set(listed))
+        if self._masked:
+            height, width = (int(example.number(f"image/{side}") or 0) for side in ("height", "width"))
+            try:
+                masks = self._masks(rows, height, width)
+            except AnnotationError as error:
+                return RecordResult(key, None, REJECTED, error.code, f"{self._source.name}: {error}")
+            labels = [label for label, runs in enumerate(masks[: len(self._survey.classes)]) if len(runs)]
+            for name, runs in zip(self._names, masks, strict=True):
+                features[mask_feature(name)] = ints(runs.reshape(-1))
+                features[mask_feature(name, AREA)] = area(runs)
+        features["image/class/label"] = ints(labels)
+        features["image/class/text"] = byte_strings([self._survey.classes[label].encode("utf-8") for label in labels])
+        features = pack_arrays(features)
+        return RecordResult(key, encode_pieces(features), values=features)
+
+    def _masks(self, rows: list[_Row], height: int, width: int) -> list[Runs]:
+        parts: list[list[Runs]] = [[] for _ in self._names]
+        for label, text, _ in rows:
+            if text is not None:
+                for drawn, runs in self._source.dialect.masks(label, text, height=height, width=width):
+                    if drawn == BACKGROUND:
+                        parts = [[subtract(union(before), runs)] if before else [] for before in parts]
+                    # `IGNORE` is -1: the last one.
+                    elif drawn != IGNORE or self._survey.ignore:
+                        parts[drawn].append(runs)
+        plain = isinstance(self._source.dialect, Dialect)  # Then the runs of a row are sorted and merged already.
+        return [runs[0] if plain and len(runs) == 1 else union(runs) for runs in parts]

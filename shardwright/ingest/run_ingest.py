@@ -1,0 +1,324 @@
+"""The whole ingest on this machine: survey, plan, write shards in processes, commit.
+
+`make_dataset` is what `import shardwright` offers: a dataset of a configuration, in one call.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from shardwright.config import Config, load_config, parse_config
+from shardwright.config.check_arguments import check_whole
+from shardwright.config.parse_values import plain_value
+from shardwright.dataset.manifest import DISPLAYED, IMAGE_FOLDER, LOCATED, Manifest
+from shardwright.dataset.reader import ImageDataset
+from shardwright.errors import UsageError
+from shardwright.ingest.identify import pin_input
+from shardwright.ingest.plan import IngestPlan, plan_ingest, planned_fingerprint
+from shardwright.ingest.ranges import Range, cost_of, worth_processes
+from shardwright.ingest.recipe import IngestRecipe, locate
+from shardwright.ingest.select_spans import becomes_input
+from shardwright.ingest.survey import SurveyedInput, survey_input
+from shardwright.ingest.write_shards import commit_ingest, write_range
+from shardwright.running.processes import map_processes, usable_cores, warm_up
+from shardwright.running.progress import counted, progress
+from shardwright.staging.commit import check_output, discard_assembly, is_committed, open_if_committed, remove_staged
+from shardwright.staging.damaged import damage
+from shardwright.staging.staging import ShardResult, Staging
+from shardwright.storage import is_remote
+from shardwright.storage.locks import locked_folder
+from shardwright.storage.mirror import local_folder
+from shardwright.storage.own_names import remove_tree, staging_next_to
+from shardwright.storage.paths import check_not_inside
+from shardwright.text.redaction import published
+
+# Classes that a note names.
+_SHOWN_CLASSES = 8
+_LOST = (
+    "A process that was writing a shard has died; out of memory? Finished work is kept: run it again, perhaps with "
+    "fewer --workers."
+)
+
+
+def ignore(note: str) -> None:
+    """Drops a note."""
+    del note
+
+
+def ingest(
+    config: Config,
+    out: str | os.PathLike[str],
+    workers: int | None = None,
+    quiet: bool = False,
+    log: Callable[[str], None] = ignore,
+) -> Manifest:
+    """Makes a dataset of a configuration's input.
+
+    Args:
+        config: the configuration.
+        out: folder to write; it appears whole, when all is done. When it contains this dataset already, nothing is
+            done.
+        workers: processes that probe images and write shards; by default one per processor, and none for small
+            inputs. The result is the same.
+        quiet: show no progress.
+        log: is called with each note on what was detected.
+
+    Returns:
+        The manifest of the dataset.
+
+    Raises:
+        UsageError: the input, the annotations or `out` are not what they should be.
+        CheckFailed: too many rejects, nothing matched, nothing written.
+    """
+    _check_call(config, out, workers)
+    recipe, location, staging_root = IngestRecipe.of(config), locate(config), _staging_root(config, out)
+    if becomes_input(str(out), location.images):
+        raise UsageError(
+            f"{out}: is inside the input folder {location.images} and would become input. Name another --out."
+        )
+    surveyed = survey_input(recipe, location)
+    manifest, fingerprint = _open_same(out, recipe, surveyed)
+    if _may_pin(config, out):
+        surveyed = pin_input(surveyed)
+    if manifest is None:
+        if _processes(int(cost_of(recipe.images, np.array(surveyed.listing.sizes, np.int64)).sum()), workers) > 1:
+            warm_up(write_range)  # Their imports take as long as hashing a thousand photographs, which comes first.
+        prepared = plan_ingest(
+            recipe, location, surveyed=surveyed, quiet=quiet, staging_root=staging_root, workers=workers
+        )
+        del surveyed
+        plan, fingerprint = prepared.plan, prepared.plan.dataset.fingerprint
+        _log_all(log, [*config.notes, *plan.notes])
+        manifest = open_if_committed(out, fingerprint)
+    if manifest is None:
+        prepared.check_rejects()
+        if damaged := damage(out, fingerprint):
+            log(f"{damaged} It is replaced now, since what remains of it belongs to this dataset.")
+        staging = _open_staging(staging_root, plan)
+        with staging.locked():
+            prepared.stage(staging)
+            del prepared  # Its arrays are not needed while shards are written.
+            manifest, notes = _write(plan, staging, config, out, workers, quiet)
+        # Now that the folder is not locked, a log that cannot be written is not taken for staging.
+        _log_all(log, notes)
+    _remove_leftovers(staging_root, config, out, fingerprint)
+    _log_all(log, _mark_notes(manifest, config))
+    return manifest
+
+
+def written_notes(plan: IngestPlan, results: Sequence[ShardResult | None]) -> list[str]:
+    """Returns the notes on what was written, for the user: classes that splits lack, and what was copied."""
+    return [*_class_notes(plan, results), *_reuse_notes(plan, results)]
+
+
+def _class_notes(plan: IngestPlan, results: Sequence[ShardResult | None]) -> list[str]:
+    """Returns a note for each split that has labeled images, and no image of some classes."""
+    names, found = plan.dataset.classes, {shard.split: set[int]() for shard in plan.dataset.shards}
+    for result in results:
+        if result is not None:
+            found[result.split].update(result.classes)
+    notes = []
+    for split, there in found.items():
+        missing = [name for label, name in enumerate(names) if label not in there] if there else []
+        if missing:
+            more = f" and {len(missing) - _SHOWN_CLASSES:,} more" if len(missing) > _SHOWN_CLASSES else ""
+            notes.append(f"split: no image of {split} has {', '.join(missing[:_SHOWN_CLASSES])}{more}")
+    return notes
+
+
+def _reuse_notes(plan: IngestPlan, results: Sequence[ShardResult | None]) -> list[str]:
+    """Returns how much was copied from the previous dataset, for the user; nothing where there is none."""
+    if plan.source is None:
+        return []
+    there = [result for result in results if result is not None]
+    copied, damaged = sum(result.copied for result in there), sum(result.damaged for result in there)
+    total = sum(result.inputs for result in there)
+    notes = [f"{copied:,} of {total:,} images copied from {plan.source.root}, {total - copied:,} read"]
+    if damaged:
+        notes.append(
+            f"{damaged:,} of these because their records in {plan.source.root} are damaged; `shardwright verify` names "
+            "them"
+        )
+    return notes
+
+
+def _check_call(config: Config, out: str | os.PathLike[str], workers: int | None) -> None:
+    if workers is not None:
+        check_whole("workers", workers)
+        if workers < 1:
+            raise UsageError(f"--workers: {workers} is too few. Give 1 or more.")
+    check_output(out)
+    for previous in (config.reuse_from, config.split.keep_from):
+        if previous is not None:
+            check_not_inside(out, previous)
+
+
+def _may_pin(config: Config, out: str | os.PathLike[str]) -> bool:
+    """Returns whether times of files may name the staging folder: it is next to the output, and for this run alone.
+
+    If a dataset is at the output already, the content of all files decides whether it is this one.
+    """
+    return config.run.staging is None and not is_remote(str(out)) and not is_committed(out)
+
+
+def _open_same(
+    out: str | os.PathLike[str], recipe: IngestRecipe, surveyed: SurveyedInput
+) -> tuple[Manifest | None, str]:
+    """Opens `out` if it is this dataset already, without decoding any image.
+
+    Only where the plan decodes images: otherwise it is known soon enough.
+
+    Returns:
+        The manifest if it is, and the fingerprint of the plan if that was asked for.
+    """
+    if not recipe.duplicates.looks_at_pixels or not is_committed(out):
+        return None, ""
+    fingerprint = planned_fingerprint(recipe, surveyed)
+    return open_if_committed(out, fingerprint), fingerprint
+
+
+def _open_staging(staging_root: str, plan: IngestPlan) -> Staging:
+    try:
+        return Staging.open(staging_root, plan.dataset.fingerprint, plan.tools)
+    except OSError as error:
+        raise UsageError(
+            f"{staging_root}: cannot be created ({error.strerror}). Set run.staging or another --out."
+        ) from None
+
+
+def _write(
+    plan: IngestPlan,
+    staging: Staging,
+    config: Config,
+    out: str | os.PathLike[str],
+    workers: int | None,
+    quiet: bool,
+) -> tuple[Manifest, list[str]]:
+    """Writes what is missing of a staged plan, and commits the dataset.
+
+    Returns:
+        The manifest, and notes on what was written.
+    """
+    ranges, written = write_ranges(plan, staging, workers)
+    images, size = sum(part.images for part in ranges), sum(part.size for part in ranges)
+    with progress(images, "writing images", quiet=quiet, size=size) as shown:
+        for part in written:
+            shown.advance(part.images, part.size)
+    notes = written_notes(plan, staging.results(plan.dataset.shards))
+    build = {"config": config.to_dict(), "runner": "ingest", IMAGE_FOLDER: published(plan.root, config.base)}
+    return commit_ingest(plan, staging, out, build), notes
+
+
+def write_ranges(plan: IngestPlan, staging: Staging, workers: int | None = None) -> tuple[list[Range], Iterator[Range]]:
+    """Writes the ranges of a staged plan that are not written yet, and their shards, in processes of this machine.
+
+    Args:
+        plan: the plan.
+        staging: its staging folder, locked by the caller.
+        workers: processes; by default one per processor, and none for small inputs.
+
+    Returns:
+        These ranges, and an iterator that yields each as it is done.
+    """
+    processes = _processes(sum(plan.shard_costs), workers)
+    ranges = plan.missing_ranges(staging, processes)
+    return ranges, _write_all(plan, staging, ranges, min(processes, len(ranges)), workers or usable_cores())
+
+
+def _write_all(plan: IngestPlan, staging: Staging, ranges: list[Range], processes: int, cores: int) -> Iterator[Range]:
+    threads = max(1, cores // max(1, processes))
+    write = partial(write_range, plan=plan.for_writers(), staging=staging, threads=threads)
+    return map_processes(write, ranges, processes, _LOST)
+
+
+def _processes(cost: int, workers: int | None) -> int:
+    """Returns how many processes are used for work of so many nanoseconds where `workers` are asked for."""
+    if workers is None:
+        return usable_cores() if worth_processes(cost) else 1
+    return workers
+
+
+def _log_all(log: Callable[[str], None], notes: Iterable[str]) -> None:
+    for note in notes:
+        log(note)
+
+
+def _mark_notes(manifest: Manifest, config: Config) -> list[str]:
+    """Returns notes on images with a GPS position and on images that Exif rotates."""
+    notes = []
+    if located := manifest.totals.get(LOCATED, 0):
+        kept = config.images.strip_metadata == "none"
+        what = "stored, too; images.strip_metadata: private leaves it out" if kept else "not stored"
+        notes.append(f"{counted(located, 'image contains', 'images contain')} a GPS position, which is {what}")
+    if displayed := manifest.totals.get(DISPLAYED, 0):
+        notes.append(
+            f"{counted(displayed, 'image is', 'images are')} turned by Exif: masks and boxes are taken as drawn on the "
+            "displayed picture (input.labels.orientation changes that)"
+        )
+    return notes
+
+
+def _staging_root(config: Config, out: str | os.PathLike[str]) -> str:
+    if config.run.staging is not None:
+        return config.resolve(config.run.staging)
+    return staging_next_to(out)
+
+
+def _remove_leftovers(staging_root: str, config: Config, out: str | os.PathLike[str], fingerprint: str) -> None:
+    """Deletes what finished and killed runs have left in staging; the folder of a running ingest stays.
+
+    In the staging folder next to an output that is everything, also of other configurations: they can no longer be
+    published there. In a folder that the configuration names, other runs may keep their shards, so only this dataset's
+    are deleted.
+    """
+    if is_remote(str(out)):
+        discard_assembly(out, fingerprint)
+    if is_remote(staging_root):
+        staging = Staging.open(staging_root, fingerprint)
+        # Another run of this machine may be making the same dataset for another output.
+        with suppress(UsageError), locked_folder(Path(staging.root)):
+            staging.remove()
+        if config.run.staging is None:
+            remove_tree(local_folder(staging_root))
+        return
+    remove_staged(staging_root, out, "*" if config.run.staging is None else f"*{fingerprint}")
+
+
+def make_dataset(
+    config: Config | Mapping[str, Any] | str | os.PathLike[str],
+    out: str | os.PathLike[str],
+    *,
+    workers: int | None = None,
+    quiet: bool = True,
+) -> ImageDataset:
+    """Makes a dataset, as `shardwright ingest` does.
+
+    Args:
+        config: a YAML file, or the same as a mapping: `{"input": {"images": "photos"}}`; relative paths start from the
+            current folder. Values may be those of Python, too: a `Path`, and a tuple for a list.
+        out: folder to write, or a URL; when it contains this dataset already, nothing is done.
+        workers: processes; the result is the same.
+        quiet: show no progress.
+
+    Returns:
+        The dataset.
+
+    Raises:
+        UsageError: the configuration, the input or `out` are not what they should be.
+        CheckFailed: too many rejects, nothing matched, nothing written.
+    """
+    if isinstance(config, Mapping):
+        config = parse_config(plain_value(config), base=os.getcwd())
+    elif isinstance(config, (str, os.PathLike)):
+        config = load_config(config)
+    elif not isinstance(config, Config):
+        raise UsageError(f"config: {config!r} is not a configuration. Give a mapping, a Config, or a YAML file.")
+    ingest(config, out, workers=workers, quiet=quiet)
+    return ImageDataset.open(out)

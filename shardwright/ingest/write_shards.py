@@ -1,0 +1,255 @@
+"""Writes ranges of shards, for Beam and for the command line's processes, and commits the dataset.
+
+Each image is read once and passes through the steps below as a `Job`: read, identify, decode, measure, encode. While
+its bytes are in memory, they are compared with the content ID of the plan. They are hashed if the plan has only a
+store's checksum. With `images.verify: full` they are decoded and measured.
+
+The process that writes the last range of a shard makes the shard of all of them.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import google_crc32c
+
+from shardwright.config import ImagesConfig
+from shardwright.config.images import FULL
+from shardwright.dataset.ledger import REJECTED
+from shardwright.dataset.manifest import DISPLAYED, IMAGE_FOLDER, LOCATED, Manifest
+from shardwright.dataset.shard_names import ShardNames
+from shardwright.dataset.stored_image import may_decode, prepare
+from shardwright.formats.mask_values import FetchedFiles, ReadsFiles
+from shardwright.images.decode import header_of
+from shardwright.images.header import ImageError
+from shardwright.ingest.copying import INPUTS_FILE, StoredRecord, copy_images, probe_json
+from shardwright.ingest.example import BadMask, ExampleSpec, encode_sample, is_on_displayed
+from shardwright.ingest.input_records import InputRow, inputs_of, record_inputs
+from shardwright.ingest.known_files import Decoded, ProbeRow, decode_file, measured
+from shardwright.ingest.plan import IngestPlan
+from shardwright.ingest.ranges import Range
+from shardwright.ingest.read import UNREADABLE, probe_of_values, row_values
+from shardwright.ingest.tasks import Job, Stored, read_tasks
+from shardwright.running.processes import usable_cores
+from shardwright.staging.commit import commit, completed_shards, open_if_committed
+from shardwright.staging.staging import RecordResult, Staging
+from shardwright.storage import (
+    check_not_encrypted,
+    file_changed,
+    in_groups,
+    is_remote,
+    map_threads,
+    matches_listed,
+    read_each,
+    readers,
+)
+from shardwright.storage.checksum import checksum_of
+from shardwright.storage.listing import key_of
+
+
+def write_range(part: Range, plan: IngestPlan, staging: Staging, threads: int | None = None) -> Range:
+    """Writes a range of a shard into staging, and the shard if that was its last range; not what is there already.
+
+    Args:
+        part: the range, or all of a shard.
+        plan: the plan.
+        staging: its staging folder, where its task files are.
+        threads: those that decode images; by default one for each processor of this process.
+
+    Returns:
+        The range.
+
+    Raises:
+        CheckFailed: an image has changed since it was hashed or listed.
+    """
+    planned = plan.dataset.shards[part.shard]
+    names = ShardNames(plan.recipe.shards.filename_template)
+    inputs = inputs_of(planned) if plan.recorded else ""
+
+    def write(number: int) -> None:
+        ends = part.bounds[number], part.bounds[number + 1]
+        staging.write_part(planned, *ends, _records(part._replace(number=number), plan, staging, threads), facts())
+
+    facts = partial(plan.dataset.facts, planned)
+    if part.number < 0:
+        records = _records(part, plan, staging, threads)
+        staging.write_shard(planned, records, names, facts=facts(), inputs=inputs)
+    elif staging.result(planned) is None:
+        write(part.number)
+        while (damaged := staging.join_parts(planned, part.bounds, names, facts(), inputs)) is not None:
+            write(damaged)
+    return part
+
+
+def commit_ingest(
+    plan: IngestPlan, staging: Staging, out: str | os.PathLike[str], build: Mapping[str, Any]
+) -> Manifest:
+    """Publishes a dataset whose shards are all finished; see `commit`.
+
+    Args:
+        plan: what was planned.
+        staging: where the shards are; locked by the caller.
+        out: folder to make.
+        build: for `build.json`.
+    """
+    dataset = plan.dataset
+    if plan.recorded and open_if_committed(out, dataset.fingerprint) is None:
+        completed_shards(staging, dataset.shards)
+        dataset = replace(dataset, content=record_inputs(staging, dataset.shards, keep=INPUTS_FILE in dataset.kept))
+    # A configuration states the folder relative to its own; elsewhere its last name is published.
+    return commit(staging, dataset, out, {IMAGE_FOLDER: plan.root, **build})
+
+
+def _records(part: Range, plan: IngestPlan, staging: Staging, threads: int | None) -> Iterator[RecordResult]:
+    """Yields the record of each image of a range, or its ledger row where the image or a mask is broken."""
+    planned, spec, options = plan.dataset.shards[part.shard], plan.examples, plan.recipe.images
+    begins = part.bounds[:-1] if part.number < 0 else part.bounds[part.number : part.number + 1]
+    for begin in begins:
+        jobs: Iterable[Job] = read_tasks(
+            staging, planned, begin, root=plan.root, name=plan.tasks, task=spec.task, ordered=spec.ordered
+        )
+        if isinstance(spec.dialect, ReadsFiles) and is_remote(spec.dialect.files.root):
+            jobs = fetch_masks(jobs, spec.dialect)
+        jobs = read(list(jobs), plan)
+        jobs = (identify(job, options, with_crc32c=INPUTS_FILE in plan.dataset.kept) for job in jobs)
+        count = (threads or usable_cores()) if may_decode(options) else 1
+        decoded = map_threads(partial(decode, options=options), jobs, count, lambda job: job.file.size)
+        jobs = measure(decoded) if options.verify == FULL else in_groups((job for job, _ in decoded), _weight)
+        for job in jobs:
+            yield encode(job, plan)
+            # The list of all jobs lives on.
+            job.data = job.stored = None
+
+
+def _weight(job: Job) -> int:
+    return job.file.size
+
+
+def fetch_masks(jobs: Iterable[Job], dialect: ReadsFiles) -> Iterator[Job]:
+    """Fetches the files of the masks of the next images from a bucket."""
+    files = dialect.files
+
+    def fetch(job: Job) -> Job:
+        job.masks = masks = dict[str, bytes]()
+        for mask in job.sample.masks:
+            text = dialect.file_of(mask.text) if mask.text else None
+            if text is not None and files.name(text) not in masks:
+                with suppress(OSError):  # Decoding it raises the error of the mask.
+                    masks[files.name(text)] = files.read_data(text)
+        return job
+
+    # A mask rarely takes more than its image.
+    return map_threads(fetch, jobs, readers(files.root), _weight)
+
+
+def read(jobs: list[Job], plan: IngestPlan) -> Iterator[Job]:
+    """Reads images, or copies them from the previous dataset."""
+    if plan.source is not None:
+        yield from copy_images(plan.source, plan.root, jobs, plan.recipe.images)
+        return
+    files = read_each(plan.root, jobs, lambda job: job.file.path, _weight, lambda job: job.file.pin)
+    for job, data in files:
+        job.data = data
+        yield job
+
+
+def identify(job: Job, options: ImagesConfig, *, with_crc32c: bool) -> Job:
+    """Compares the bytes of an image with the plan: those that are written are those that were hashed or listed.
+
+    Args:
+        job: the image.
+        options: `images`.
+        with_crc32c: whether one that is read for the first time gets a CRC-32C as well, for the next dataset.
+    """
+    data, file = job.data, job.file
+    if job.stored is not None:
+        return job
+    if data is None and not file.content_id:
+        job.error = ImageError(*UNREADABLE)
+    elif data is None:
+        raise file_changed(file.path)
+    elif file.content_id:
+        if google_crc32c.value(data) != file.crc32c:
+            raise file_changed(file.path)
+    else:
+        # A local file has nothing listed; its state was compared when it was read.
+        if len(data) != file.size or (file.listed and not matches_listed(data, file.listed)):
+            check_not_encrypted(file.path, file.pin)
+            raise file_changed(file.path)
+        crc32c = google_crc32c.value(data) if with_crc32c else 0
+        job.file = file._replace(content_id=checksum_of(data, options.checksum), crc32c=crc32c)
+    return job
+
+
+def decode(job: Job, options: ImagesConfig) -> tuple[Job, Decoded | ProbeRow | None]:
+    """Finds out what is stored of an image, or its error; returns its picture, too, where it is to be measured."""
+    if job.error is not None:
+        return job, None
+    data, header, picture = job.data or b"", None, None
+    try:
+        if options.verify == FULL and job.data is not None and not job.file.probed:
+            header = header_of(data, max_pixels=options.max_pixels, convert=options.unsupported_formats != "reject")
+            picture = decode_file(data, header, max_pixels=options.max_pixels, pixels=False)
+            if isinstance(picture, ProbeRow):
+                return job, picture
+        job.stored = job.stored or Stored(*prepare(data, options, header))
+    except ImageError as error:
+        job.error = error
+        return job, None
+    return job, picture
+
+
+def measure(images: Iterator[tuple[Job, Decoded | ProbeRow | None]]) -> Iterator[Job]:
+    """Measures the images that were decoded, several together."""
+    for job, row in measured(images):
+        if row is not None and row.hashes is None:
+            job.error = ImageError(row.code, row.reason)
+        elif row is not None:
+            job.sample = replace(job.sample, values={**job.sample.values, **row_values(row)})
+            job.row = row
+        yield job
+
+
+def encode(job: Job, plan: IngestPlan) -> RecordResult:
+    """Returns the record of an image, or its ledger row where the image or a mask is broken."""
+    sample, line = job.sample, f"{_input_row(job).to_json()}\n" if plan.recorded else ""
+    try:
+        if job.error is not None:
+            raise job.error
+        assert job.stored is not None
+        stored, header, frame = job.stored
+        spec = _with_fetched(plan.examples, job)
+        encoded = encode_sample(spec, sample, stored, job.file.content_id, header, frame)
+        marks = ((LOCATED, header.located), (DISPLAYED, is_on_displayed(spec, sample, frame)))
+        same = stored is job.data or stored == job.data
+        return RecordResult(
+            sample.key,
+            encoded.pieces,
+            marks=tuple(name for name, counts in marks if counts),
+            origin="" if same else StoredRecord.of(job.file.content_id, plan.tools, header, frame, stored).to_json(),
+            copied=job.copied,
+            damaged=job.damaged,
+            values=encoded.values,
+            input_line=line,
+        )
+    except (ImageError, BadMask) as error:
+        result = RecordResult(sample.key, None, REJECTED, error.code, error.reason, input_line=line)
+        return result._replace(copied=job.copied, damaged=job.damaged)
+
+
+def _with_fetched(spec: ExampleSpec, job: Job) -> ExampleSpec:
+    if job.masks is None or not isinstance(spec.dialect, ReadsFiles):
+        return spec
+    return replace(spec, dialect=spec.dialect.with_fetched(FetchedFiles(job.masks)))
+
+
+def _input_row(job: Job) -> InputRow:
+    file = job.file
+    probe = probe_of_values(file.probed) if job.row is None else probe_json(job.row)
+    masks = [(key_of(name)[0], checksum_of(data)) for name, data in (job.masks or {}).items()]
+    return InputRow(file.key, file.size, file.content_id, file.crc32c, file.listed, probe, masks=sorted(masks))
