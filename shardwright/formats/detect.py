@@ -1,8 +1,8 @@
 """Opens annotations: the format that is stated or detected (`input.labels.format: auto`), with the reason.
 
 A file or a folder that only one format can be is recognized by its head (`registry`). Another folder holds mask images;
-another file is JSON lines, COCO JSON or a table, whose columns decide (`table_formats`). Without either, the keys of the
-images state the classes: by folders, or by file names.
+another file is JSON lines, COCO JSON or a table, whose columns decide (`table_formats`). Without either, the keys of
+the images state the classes: by folders, or by file names.
 """
 
 from __future__ import annotations

@@ -36,7 +36,6 @@ class Exported(AnnotationFormat):
         self._found = found
 
     def survey(self) -> Survey:
-        """See `AnnotationFormat.survey`."""
         survey, record = self.inner.survey(), self._found.record
         self.dialect = self.inner.dialect
         survey.features = {**survey.features, **record.features}
@@ -48,17 +47,14 @@ class Exported(AnnotationFormat):
         return survey
 
     def annotations(self) -> Iterator[Annotation]:
-        """See `AnnotationFormat.annotations`."""
         yield from self.inner.annotations()
         if self._found.features_path:
             yield from self._features(self._found.features_path)
 
     def resolved(self, options: LabelsConfig) -> LabelsConfig:
-        """See `AnnotationFormat.resolved`."""
         return self.inner.resolved(options)
 
     def attachments(self) -> Listing | None:
-        """See `AnnotationFormat.attachments`."""
         return self.inner.attachments()
 
     def _features(self, path: str) -> Iterator[Annotation]:

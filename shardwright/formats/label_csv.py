@@ -213,21 +213,19 @@ class LabelCsv(LabelTable):
         self._record = record
         self._options = options
         self._guess = SeparatorGuess(False)
-        self._name_columns = _columns_of_names(given)
+        # Columns that may hold the names of the classes whose ids are read.
+        ids, taken = (given.classes or {}).values(), (*given.columns.values(), *given.captions)
+        self._name_columns = label_columns(given.table, taken) if any(n is not None for n in ids) else []
 
     def survey(self) -> Survey:
-        """See `AnnotationFormat.survey`."""
         self._guess = self._detect_separator()
         self.kind = MULTI if self._guess.multi else SINGLE
         if self._guess.reason:
-            self._notes += (
-                f"an image may have several classes, since {self._guess.reason} (input.labels.multi_label and "
-                "separator override this)",
-            )
+            why = f"since {self._guess.reason} (input.labels.multi_label and separator override this)"
+            self._notes += (f"an image may have several classes, {why}",)
         return super().survey()
 
     def resolved(self, options: LabelsConfig) -> LabelsConfig:
-        """See `AnnotationFormat.resolved`."""
         resolved = super().resolved(options)
         if self._record is not None:
             return resolved
@@ -243,16 +241,16 @@ class LabelCsv(LabelTable):
         problem = "names no image" if not name.strip() else ""
         if not labels and not self._guess.multi:
             problem = problem or "names no class"
-        for column, ids in self._name_columns.items():
-            self._check_name(row, column, ids, labels)
+        for column in self._name_columns:
+            self._check_name(row, column, labels)
         return RawAnnotation(row.line, name, self._names.find(name), labels, problem=problem)
 
-    def _check_name(self, row: TableRow, column: int, ids: Mapping[str, int], labels: tuple[str, ...]) -> None:
+    def _check_name(self, row: TableRow, column: int, labels: tuple[str, ...]) -> None:
         """Compares the name of a class next to its id with `input.classes`."""
-        name = row.fields[column].strip()
+        name, ids = row.fields[column].strip(), self._classes or {}
         number = as_integer(labels[0]) if len(labels) == 1 else None
-        if name in ids and number in ids.values() and ids[name] != number:
-            known = next(name for name, known in ids.items() if known == number)
+        known = next((name for name, value in ids.items() if value == number), None)
+        if number is not None and known is not None and ids.get(name) not in (None, number):
             raise UsageError(
                 f"{self._path}, row {row.line}: the class {number} is {name!r} by column "
                 f"{self._table.header[column]!r}, but {known!r} by input.classes. Fix the one that is wrong."
@@ -296,10 +294,3 @@ class LabelCsv(LabelTable):
                 differs[image] |= first[image] not in (0, number)
                 first[image] = first[image] or number
         return fields, len(first) - first.count(0), sum(differs)
-
-
-def _columns_of_names(given: TableInput) -> dict[int, dict[str, int]]:
-    """Columns that may hold the names of the classes whose ids are read, each with the ids of `input.classes`."""
-    ids = {name: number for name, number in (given.classes or {}).items() if number is not None}
-    taken = (*given.columns.values(), *given.captions)
-    return dict.fromkeys(label_columns(given.table, taken), ids) if ids else {}

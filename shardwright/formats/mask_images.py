@@ -72,7 +72,6 @@ class MaskImages(AnnotationFormat):
         self._layout_pattern: str | None = None
 
     def survey(self) -> Survey:
-        """See `AnnotationFormat.survey`."""
         stems = ImageStems(self._images.keys, self._images.skip, self._key_pattern)
         if self._record is None:
             layout = detect_mask_layout(self._listing.keys, stems, self._classes, self._pattern)
@@ -113,17 +112,14 @@ class MaskImages(AnnotationFormat):
         return survey
 
     def annotations(self) -> Iterator[Annotation]:
-        """See `AnnotationFormat.annotations`."""
         yield from self._annotations
 
     def resolved(self, options: LabelsConfig) -> LabelsConfig:
-        """See `AnnotationFormat.resolved`."""
         pattern = self._layout_pattern if self._record is None else None
         values = DISPLAYED if self.dialect.values == DISPLAYED else options.values
         return dataclasses.replace(super().resolved(options), regex=options.regex or pattern, values=values)
 
     def attachments(self) -> Listing:
-        """See `AnnotationFormat.attachments`."""
         return self._listing
 
     def _with_lossy(self, layout: MaskLayout, stems: ImageStems) -> Listing:

@@ -241,15 +241,12 @@ class MaskFiles:
 
     @property
     def files(self) -> MaskFiles:
-        """See `ReadsFiles.files`."""
         return self
 
     def file_of(self, text: str) -> str | None:
-        """See `ReadsFiles.file_of`."""
         return text
 
     def with_fetched(self, fetched: FetchedFiles) -> MaskFiles:
-        """See `ReadsFiles.with_fetched`."""
         return replace(self, fetched=fetched)
 
     def size(self, text: str) -> tuple[int, int] | None:

@@ -107,7 +107,7 @@ def flag(field: str) -> int | None:
 
 
 class OneHotCsv(LabelTable):
-    """See `LabelTable`."""
+    """A table with a column for each class."""
 
     def __init__(self, given: TableInput, one_hot: OneHot) -> None:
         super().__init__(given)
@@ -115,7 +115,6 @@ class OneHotCsv(LabelTable):
         self.kind = MULTI if one_hot.multi else SINGLE
 
     def resolved(self, options: LabelsConfig) -> LabelsConfig:
-        """See `AnnotationFormat.resolved`."""
         return replace(super().resolved(options), multi_label=self._one_hot.multi)
 
     def _take_apart(self, row: TableRow) -> RawAnnotation:

@@ -85,6 +85,20 @@ class FileScan:
     kinds: dict[str, set[str]] = field(default_factory=dict)
     mask_names: dict[str, str] = field(default_factory=dict)
 
+    def add(self, scan: FileScan) -> None:
+        """Adds the scan of the next file, without its problems."""
+        self.keys += scan.keys
+        self.starts += scan.starts
+        self.sizes += scan.sizes
+        self.labeled += scan.labeled
+        self.several, self.filed = self.several or scan.several, self.filed or scan.filed
+        for firsts, others in ((self.classes, scan.classes), (self.mask_names, scan.mask_names)):
+            for name, where in others.items():
+                firsts.setdefault(name, where)
+        for one, other in ((self.numbers, scan.numbers), (self.kinds, scan.kinds)):
+            for name, values in other.items():
+                one.setdefault(name, set()).update(values)
+
 
 def scan_file(file: IO[bytes], copy: IO[bytes] | None, name: str, roles: Roles) -> FileScan:
     """Scans a file.

@@ -74,7 +74,6 @@ class RecordMasks(MaskFiles):
     """Images of masks; a text is checksum and path of one, a part of its file."""
 
     def name(self, text: str) -> str:
-        """See `MaskFiles.name`: the path of a part contains a NUL, too."""
         return text.partition("\0")[2] if text.count("\0") > 1 else text
 
     def shown(self, text: str) -> str:
@@ -164,7 +163,6 @@ class TFRecordFormat(AnnotationFormat):
         return "" if self._found.scratch is None else self._found.scratch.name
 
     def survey(self) -> Survey:
-        """See `AnnotationFormat.survey`."""
         found, roles = self._found, self._found.roles
         masked = self._task == "segmentation"
         if masked and roles.classed == BY_VALUE:
@@ -203,7 +201,6 @@ class TFRecordFormat(AnnotationFormat):
         )
 
     def annotations(self) -> Iterator[Annotation]:
-        """See `AnnotationFormat.annotations`."""
         for position, features, masks in self._records():
             if values := self._further(features, self.listing.keys[position]):
                 yield Annotation(position, NO_LABEL, None, NO_ROW, values)
@@ -214,7 +211,6 @@ class TFRecordFormat(AnnotationFormat):
                     yield Annotation(position, self._map.index[text], None, NO_ROW)
 
     def attachments(self) -> Listing | None:
-        """See `AnnotationFormat.attachments`: the files themselves."""
         return self._found.files
 
     def move_to(self, folder: Path) -> Listing:
