@@ -102,18 +102,18 @@ def parallel_folders(keys: Iterable[str]) -> dict[str, str]:
     Args:
         keys: keys of images and masks below one folder.
     """
+
+    def without(words: re.Pattern[str], folder: str) -> tuple[str, ...]:
+        return tuple(filter(None, (words.sub("", part).lower() for part in folder.split("/"))))
+
     folders = sorted({key.rpartition("/")[0] for key in keys})
-    masks = {folder: _without(_MASKS_IN, folder) for folder in folders if _MASKS_IN.search(folder)}
+    masks = {folder: without(_MASKS_IN, folder) for folder in folders if _MASKS_IN.search(folder)}
     images: dict[tuple[str, ...], list[str]] = {}
     for folder in folders:
         if folder not in masks:
-            images.setdefault(_without(_IMAGES_IN, folder), []).append(folder)
+            images.setdefault(without(_IMAGES_IN, folder), []).append(folder)
     pairs = {folder: images[rest][0] for folder, rest in masks.items() if len(images.get(rest, ())) == 1}
     return pairs if len(set(pairs.values())) == len(pairs) > 1 else {}
-
-
-def _without(words: re.Pattern[str], folder: str) -> tuple[str, ...]:
-    return tuple(filter(None, (words.sub("", part).lower() for part in folder.split("/"))))
 
 
 class MaskName(NamedTuple):
@@ -265,7 +265,12 @@ def detect_mask_layout(
     if not fitting:
         return MaskLayout(_SAME, "no other fits", False, _same)
     most = max(count for count, _ in fitting)
-    best = _first_kind([layout for count, layout in fitting if count == most])
+    best = [layout for count, layout in fitting if count == most]
+    kinds = [kind for layout in best for kind in _KINDS if layout.name.endswith(f"_{kind}")]
+    if len(kinds) == len(best) > 1:  # Cityscapes' kinds of masks.
+        first = min(kinds, key=_KINDS.index)
+        others = tuple(f"_{kind}" for kind in sorted(kinds, key=_KINDS.index) if kind != first)
+        best = [replace(best[kinds.index(first)], leaves_out=others)]
     if len(best) > 1:
         shown = " or ".join(layout.name for layout in best)
         raise UsageError(
@@ -274,15 +279,6 @@ def detect_mask_layout(
         )
     reason = f"{most} of {len(masks)} find their image so; {_OVERRIDE}"
     return replace(best[0], reason=reason)
-
-
-def _first_kind(best: Sequence[MaskLayout]) -> Sequence[MaskLayout]:
-    """Returns the first of several kinds of masks of Cityscapes; other layouts that are even stay as they are."""
-    kinds = {layout: [kind for kind in _KINDS if layout.name.endswith(f"_{kind}")] for layout in best}
-    if len(best) < 2 or not all(kinds.values()):
-        return best
-    first, *others = sorted(best, key=lambda layout: _KINDS.index(kinds[layout][0]))
-    return [replace(first, leaves_out=tuple(f"_{kinds[layout][0]}" for layout in others))]
 
 
 def _layouts(
@@ -300,11 +296,32 @@ def _layouts(
         if any(numbered_suffix(stem) == suffix for stem in stems):
             name = f"the suffix {suffix}{instead}, further masks with a number"
             yield MaskLayout(name, "", False, _by_suffix(suffix, replacement, numbered=True), objects=True)
-    yield MaskLayout(_FOLDER, "", True, _by_folder(classes), pattern="^(?P<label>[^/]+)/(?P<image>.+)$")
-    yield MaskLayout(_CLASS_SUFFIX, "", True, _by_class_suffix(images, classes))
-    if classes is None or len(classes) == 1:
-        label = next(iter(classes or ()), _ONE_CLASS)
-        yield MaskLayout(_OBJECTS, "", True, _by_object_folder(images, label), objects=True)
+
+    def may_be(label: str) -> bool:
+        return classes is None or label in classes or as_integer(label) is not None
+
+    def by_folder(stem: str) -> tuple[str, str] | None:
+        label, _, rest = stem.partition("/")
+        return (rest, label) if rest and may_be(label) else None
+
+    def by_class_suffix(stem: str) -> tuple[str, str] | None:
+        # Both may hold underscores: the shortest class whose image exists.
+        cuts = [i for i in range(len(stem) - 2, 0, -1) if stem[i] == "_" and "/" not in stem[i:]]
+        pairs = ((stem[:i], stem[i + 1 :]) for i in cuts)
+        return next((p for p in pairs if may_be(p[1]) and images.find(p[0], bare=False) is not None), None)
+
+    yield MaskLayout(_FOLDER, "", True, by_folder, pattern="^(?P<label>[^/]+)/(?P<image>.+)$")
+    yield MaskLayout(_CLASS_SUFFIX, "", True, by_class_suffix)
+    if classes is not None and len(classes) != 1:
+        return
+    only = next(iter(classes or ()), _ONE_CLASS)
+
+    def by_object_folder(stem: str) -> tuple[str, str] | None:
+        top, _, folder = stem.rpartition("/")[0].rpartition("/")
+        image = images.only_below(top) if top and folder.lower() in _OBJECT_FOLDERS else None
+        return None if image is None else (image, only)
+
+    yield MaskLayout(_OBJECTS, "", True, by_object_folder, objects=True)
 
 
 def _by_varying_part(masks: Sequence[str], images: ImageStems) -> Iterator[MaskLayout]:
@@ -316,8 +333,8 @@ def _by_varying_part(masks: Sequence[str], images: ImageStems) -> Iterator[MaskL
     keys = [key for i, key in enumerate(images.keys) if i not in images.skip]
     if len(masks) < 2:
         return
-    for simplify, how in ((str, ""), (_simple, ", in lower case and without extensions")):
-        (of_masks, shown), (of_images, instead) = _varying(masks, simplify), _varying(keys, simplify)
+    for simple, how in ((False, ""), (True, ", in lower case and without extensions")):
+        (of_masks, shown), (of_images, instead) = _varying(masks, simple=simple), _varying(keys, simple=simple)
         by_part = dict(zip(of_images, map(key_stem, keys), strict=True))
         if len(by_part) < len(keys) or len(set(of_masks)) < len(masks) or not by_part.keys() >= set(of_masks):
             continue
@@ -328,9 +345,15 @@ def _by_varying_part(masks: Sequence[str], images: ImageStems) -> Iterator[MaskL
         return
 
 
-def _varying(keys: Sequence[str], simplify: Callable[[str], str]) -> tuple[list[str], str]:
-    """Returns the folder and the part of each name that is not common to all, and how the names look."""
-    parts = [simplify(key_stem(key)).rpartition("/") for key in keys]
+def _varying(keys: Sequence[str], *, simple: bool) -> tuple[list[str], str]:
+    """Returns the folder and the part of each name that is not common to all, and how the names look.
+
+    Args:
+        keys: paths.
+        simple: whether names are in lower case, and without extensions of images within them.
+    """
+    stems = map(key_stem, keys)
+    parts = [(_INNER_ENDING.sub("", stem.lower()) if simple else stem).rpartition("/") for stem in stems]
     names = [name for _, _, name in parts]
     begin = common_start(names).rstrip("0123456789")
     marks = list(_MARK.finditer(begin))
@@ -350,11 +373,6 @@ def common_start(names: Sequence[str]) -> str:
     """Returns what all names begin with."""
     first, last = min(names), max(names)
     return next((first[:i] for i, letter in enumerate(first) if last[i : i + 1] != letter), first)
-
-
-def _simple(stem: str) -> str:
-    """Returns a name in lower case, and without extensions of images within it."""
-    return _INNER_ENDING.sub("", stem.lower())
 
 
 def _may_be_classes(layout: MaskLayout, labels: set[str]) -> bool:
@@ -397,35 +415,6 @@ def _by_parallel_folder(pairs: Mapping[str, str], images: ImageStems) -> Callabl
     return names
 
 
-def _by_folder(classes: Mapping[str, int | None] | None) -> Callable[[str], tuple[str, str] | None]:
-    def names(stem: str) -> tuple[str, str] | None:
-        label, _, rest = stem.partition("/")
-        return (rest, label) if rest and _may_be(label, classes) else None
-
-    return names
-
-
-def _by_object_folder(images: ImageStems, label: str) -> Callable[[str], tuple[str, str] | None]:
-    def names(stem: str) -> tuple[str, str] | None:
-        top, _, folder = stem.rpartition("/")[0].rpartition("/")
-        image = images.only_below(top) if top and folder.lower() in _OBJECT_FOLDERS else None
-        return None if image is None else (image, label)
-
-    return names
-
-
-def _by_class_suffix(
-    images: ImageStems, classes: Mapping[str, int | None] | None
-) -> Callable[[str], tuple[str, str] | None]:
-    def names(stem: str) -> tuple[str, str] | None:
-        # Both may hold underscores: the shortest class whose image exists.
-        cuts = [i for i in range(len(stem) - 2, 0, -1) if stem[i] == "_" and "/" not in stem[i:]]
-        pairs = ((stem[:i], stem[i + 1 :]) for i in cuts)
-        return next((p for p in pairs if _may_be(p[1], classes) and images.find(p[0], bare=False) is not None), None)
-
-    return names
-
-
 def pattern_names(pattern: LimitedPattern, images: ImageStems) -> Callable[[str], tuple[str, str] | None]:
     """Returns a function from a mask's path without extension to the path of its image and a class, by a pattern."""
 
@@ -440,7 +429,3 @@ def pattern_names(pattern: LimitedPattern, images: ImageStems) -> Callable[[str]
         return found, groups.get("label") or ""
 
     return names
-
-
-def _may_be(label: str, classes: Mapping[str, int | None] | None) -> bool:
-    return classes is None or label in classes or as_integer(label) is not None

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
+from itertools import chain
 
 from shardwright.config.input import AUTO, FLOAT, LabelsConfig
 from shardwright.dataset.manifest import NONE
@@ -86,7 +87,8 @@ def find_numbers(table: Table, taken: Collection[int]) -> FoundNumbers:
 def are_fractions(table: Table, column: int) -> bool:
     """Returns whether all values of a column are numbers, and one of them is not a whole number."""
     fraction = False
-    for row in table.rows():
+    # Those of most tables are words, as the first rows show.
+    for row in chain(table.first_rows, table.rows()):
         text = row.fields[column].strip() if len(row.fields) == len(table.header) else ""
         if text and not is_number(text):
             return False

@@ -61,6 +61,9 @@ def detect_one_hot(
     free = {i: header for i, header in enumerate(table.header) if i not in taken and header}
     named = classes is not None and set(classes) <= set(free.values())
     columns = {i: header for i, header in free.items() if not named or header in (classes or ())}
+    flags = [i for i in columns if all(flag(row.fields[i]) in (-1, 0, 1) for row in table.first_rows)]
+    if not named and len(flags) < 2:
+        return None
     seen: dict[int, set[int]] = {i: set() for i in columns}
     contrary: dict[int, str] = {}
     one_each = True

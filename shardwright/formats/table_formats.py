@@ -56,8 +56,6 @@ _RLE_COLUMNS = (
 )
 _NUMBER_COLUMNS = "one column for the image and one or more of numbers"
 _FORMAT_IS_SET = "input.labels.format is set"
-# Names of images that must all be unknown, and all be known by a pattern.
-_NAMES_SEEN = 1000
 
 
 def open_table(request: Request, head: Head, decision: Decision) -> AnnotationFormat:
@@ -328,16 +326,9 @@ def _by_parts(table: Table, column: int, images: Images, names: NameIndex) -> tu
     Returns:
         How they do, a note if that is by parts of their paths, and a hint if no row should match.
     """
-    first: dict[str, None] = {}
-    for row in table.rows():
-        name = row.fields[column].strip() if column < len(row.fields) else ""
-        if not name or name in first:
-            continue
-        if names.find(name) is not None:
-            return names, (), ""
-        first[name] = None
-        if len(first) == _NAMES_SEEN:
-            break
+    first = dict.fromkeys(filter(None, (row.fields[column].strip() for row in table.first_rows)))
+    if any(names.find(name) is not None for name in first):
+        return names, (), ""
     guess = detect_key_pattern(list(first), images.keys, images.skip)
     if guess is None:
         return names, (), ""

@@ -15,6 +15,7 @@ import os
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from itertools import chain
 from typing import Any, NamedTuple, TextIO
 
@@ -67,6 +68,8 @@ _SIZES = tuple((f"{prefix}height", f"{prefix}width") for prefix in ("image", "im
 _DELIMITERS = (",", ";", "\t")
 # A table with a column for each class of ImageNet-21k has 22,000. Each field is an object of fifty bytes.
 BUDGET = Budget("fields in a row", objects=1 << 15)
+# Enough rows to see which column is what, and characters of them that are kept.
+_FIRST_ROWS, _FIRST_CHARACTERS = 1000, 16 << 20
 _EXCELS_LINE = re.compile("sep=.\\s*$", re.IGNORECASE)
 _QUOTED = re.compile('"[^"]*"')
 
@@ -101,6 +104,19 @@ class Table:
     def name(self) -> str:
         """The file's name without its folder, for messages that must not depend on the folder."""
         return os.path.basename(self.path)
+
+    @cached_property
+    def first_rows(self) -> list[TableRow]:
+        """The first whole rows, which show what the columns are; a large file is opened once for all who look."""
+        found: list[TableRow] = []
+        size = 0
+        for row in self.rows():
+            if len(row.fields) == len(self.header):
+                found.append(row)
+            size += sum(map(len, row.fields))
+            if len(found) == _FIRST_ROWS or size > _FIRST_CHARACTERS:
+                break
+        return found
 
     @staticmethod
     def open(path: str, content: bytes | None = None) -> Table:
