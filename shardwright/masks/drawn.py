@@ -56,7 +56,9 @@ class DrawnMasks(CocoMasks):
             return super().parse(text, height=height, width=width)
         self._check_image_size((stated_height, stated_width), height, width)
         if "fractions" in shape:
-            return self._draw([_scaled(one, height, width) for one in shape["fractions"]], height, width)
+            sides = (width, height)
+            scaled = [[number * sides[i % 2] for i, number in enumerate(one)] for one in shape["fractions"]]
+            return self._draw(scaled, height, width)
         if "holes" in shape:
             outside = self._draw([shape["outline"]], height, width)
             inside = draw(self._draw(shape["holes"], height, width), height, width)
@@ -75,10 +77,6 @@ def ellipse_box(x: float, y: float, rx: float, ry: float, degrees: float) -> Box
     cos, sin = math.cos(math.radians(degrees)), math.sin(math.radians(degrees))
     across, down = math.hypot(rx * cos, ry * sin), math.hypot(rx * sin, ry * cos)
     return Box(x - across, y - down, x + across, y + down)
-
-
-def _scaled(polygon: Any, height: int, width: int) -> list[float]:
-    return [number * (height if i % 2 else width) for i, number in enumerate(polygon)]
 
 
 def _ellipse(numbers: list[float], height: int, width: int, *, clip: bool) -> Runs:

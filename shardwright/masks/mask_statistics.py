@@ -70,7 +70,11 @@ def measure(mask: MaskImage) -> MaskPixels:
         others = np.concatenate([places[:-1, :-1][border], places[-1], places[:-1, -1]])
         areas = pixels - np.bincount(others, minlength=len(values))
     if len(shown) > 2:
-        soft = _is_soft(_levels(mask.values, values, places))
+        levels = mask.values
+        if mask.colored:  # How light each pixel is.
+            light = (values >> 16 & 0xFF) + (values >> 8 & 0xFF) + (values & 0xFF)
+            levels = light.astype(np.uint16)[places]
+        soft = _is_soft(levels)
     if WHITE in shown and len(shown[(shown > 0) & (shown < WHITE)]):
         near, far, rim = _around_white(mask.values)
     edge = np.concatenate([mask.values[0], mask.values[-1], mask.values[:, 0], mask.values[:, -1]])
@@ -97,14 +101,6 @@ def _indexed(values: npt.NDArray[Any]) -> tuple[npt.NDArray[np.int64], npt.NDArr
     colors, color_of_run = np.unique(flat[begins], return_inverse=True)
     places = np.repeat(color_of_run.reshape(-1), np.diff(begins, append=flat.size))
     return colors.astype(np.int64), places.reshape(values.shape)
-
-
-def _levels(values: npt.NDArray[Any], different: npt.NDArray[np.int64], places: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Returns how light each pixel is."""
-    if values.dtype != np.uint32:
-        return values
-    light = (different >> 16 & 0xFF) + (different >> 8 & 0xFF) + (different & 0xFF)
-    return light.astype(np.uint16)[places]
 
 
 def _is_soft(levels: npt.NDArray[Any]) -> bool:
