@@ -58,6 +58,14 @@ _WORDS = frozenset(
 _LONGEST_WORD = 8
 _ENCODED_PIXELS = "encodedpixels"
 _ONE_CLASS = "mask"
+# Published sets by the headers of image, class and mask, reduced to letters and digits, and those in row order.
+_SETS = {
+    ("id", "", "rlemask"): "TGS salt",
+    ("img", "", "rlemask"): "Carvana",
+    ("id", "", "annotation"): "Sartorius",
+    ("id", "class", "segmentation"): "UW-Madison",
+}
+_BY_ROW = ("Carvana", "Sartorius", "UW-Madison")
 # Columns next to image and mask that are not a class of the mask: those of Data Science Bowl's and Sartorius' tables.
 _DESCRIBING = frozenset(
     ("height", "width", "usage", "celltype", "platetime", "sampledate", "sampleid", "elapsedtimedelta")
@@ -323,23 +331,6 @@ class Layout:
     set_name: str = ""
 
 
-class _Set(NamedTuple):
-    """A published set: its name, the order of its codes, what an image without a row is."""
-
-    name: str
-    order: str = COLUMN
-    unlisted: str = "fail"
-
-
-# By the headers of image, class and mask, reduced to letters and digits.
-_SETS = {
-    ("id", "", "rlemask"): _Set("TGS salt"),
-    ("img", "", "rlemask"): _Set("Carvana", ROW),
-    ("id", "", "annotation"): _Set("Sartorius", ROW),
-    ("id", "class", "segmentation"): _Set("UW-Madison", ROW),
-}
-
-
 def detect_layout(
     path: str, headers: Mapping[str, str], samples: Sequence[SampleCell], code: Mapping[str, str | int]
 ) -> Layout:
@@ -371,40 +362,42 @@ class _Codes:
 
     def layout(self) -> Layout:
         names = tuple(reduce_header(self.headers.get(role, "")) for role in (IMAGE, LABEL, MASK))
+        classed = LABEL in self.headers
         # The header is that of a set with absolute starts only; two of these share SIIM-ACR's.
         encoded = names[2] == _ENCODED_PIXELS
-        is_absolute = IMAGE_LABEL in self.headers or names in _SETS or (LABEL in self.headers and encoded)
+        is_absolute = IMAGE_LABEL in self.headers or names in _SETS or (classed and encoded)
         runs, why_runs = self._runs(is_absolute)
         known = self._known_set(names, runs)
-        unlisted = known.unlisted if known is not None else "empty" if LABEL in self.headers else "fail"
+        # Sets in which an image without objects has no row.
+        without_row = classed and (not known or known == "Severstal")
+        unlisted = "empty" if without_row or known == "Airbus ships" else "fail"
         if runs == COUNTS:
             return Layout(COCO, unlisted, why_runs)
         base, why_base = self._base(known, runs)
         # This holds for any first rows: a marker may come late.
         dialect = Dialect(runs, COLUMN, base, ("",) if runs == ABSOLUTE and is_absolute else SIIM.empty)
         order, why_order = self._order(known, dialect)
-        why_set = f"the header is that of {known.name}" if known is not None else ""
+        why_set = f"the header is that of {known}" if known else ""
         reasons = [why for why in (why_set, why_runs, why_base, why_order) if why]
-        return Layout(replace(dialect, order=order), unlisted, "; ".join(reasons), known.name if known else "")
+        return Layout(replace(dialect, order=order), unlisted, "; ".join(reasons), known)
 
-    def _known_set(self, names: tuple[str, ...], runs: str) -> _Set | None:
-        """Returns the published set that the header is of."""
+    def _known_set(self, names: tuple[str, ...], runs: str) -> str:
+        """Returns the published set that the header is of, or nothing."""
         one_class = LABEL not in self.headers and IMAGE_LABEL not in self.headers
         encoded = names[2] == _ENCODED_PIXELS
         if runs == RELATIVE:
-            return _Set("SIIM-ACR") if one_class and encoded else None
+            return "SIIM-ACR" if one_class and encoded else ""
         if runs == COUNTS:
-            return None
+            return ""
         if IMAGE_LABEL in self.headers:
             with_ids = "classid" in reduce_header(self.headers[IMAGE_LABEL])
-            return _Set("Severstal" if with_ids else "Understanding Clouds")
+            return "Severstal" if with_ids else "Understanding Clouds"
         if not encoded:
-            return _SETS.get(names)
+            return _SETS.get(names, "")
         if not one_class:
-            return _Set("Severstal", unlisted="empty")
-        if self.samples and not any(sample.extension for sample in self.samples):
-            return _Set("Data Science Bowl 2018")
-        return _Set("Airbus ships", unlisted="empty")
+            return "Severstal"
+        without_ending = self.samples and not any(sample.extension for sample in self.samples)
+        return "Data Science Bowl 2018" if without_ending else "Airbus ships"
 
     def _runs(self, is_absolute: bool) -> tuple[str, str]:
         """Returns the meaning of the numbers, and why."""
@@ -470,16 +463,16 @@ class _Codes:
             )
         return (RELATIVE, f"{_NO_MASK} means no mask, as in SIIM-ACR") if marked else (ABSOLUTE, "")
 
-    def _base(self, known: _Set | None, runs: str) -> tuple[int, str]:
+    def _base(self, known: str, runs: str) -> tuple[int, str]:
         """Returns the number of the first pixel, and why."""
         if "start" in self.code:
             return int(self.code["start"]), "input.labels.rle.start is set"
         if runs == RELATIVE:
             return SIIM.base, ""
-        zero = known is None and any(_starts_at_0(sample.text) for sample in self.samples)
+        zero = not known and any(_starts_at_0(sample.text) for sample in self.samples)
         return (0, "a start is 0") if zero else (1, "")
 
-    def _order(self, known: _Set | None, dialect: Dialect) -> tuple[str, str]:
+    def _order(self, known: str, dialect: Dialect) -> tuple[str, str]:
         """Returns whether positions go down the columns or along the rows, and why."""
         if "order" in self.code:
             return str(self.code["order"]), "input.labels.rle.order is set"
@@ -493,12 +486,13 @@ class _Codes:
         shorter, longer = sorted((by_column, by_row))
         smooth = COLUMN if by_column <= by_row else ROW
         ratio = longer / max(shorter, 1)
-        if known is not None:
-            if known.order == smooth or ratio < _CONTRARY or longer - shorter < _EDGES:
-                return known.order, ""
+        order = ROW if known in _BY_ROW else COLUMN
+        if known:
+            if order == smooth or ratio < _CONTRARY or longer - shorter < _EDGES:
+                return order, ""
             problem = (
-                f"the header is that of {known.name}, whose runs go {known.order} by {known.order}, but drawn so, the "
-                f"outlines of {masks} masks are {ratio:.1f} times as long as {smooth} by {smooth}"
+                f"the header is that of {known}, whose runs go {order} by {order}, but drawn so, the outlines of "
+                f"{masks} masks are {ratio:.1f} times as long as {smooth} by {smooth}"
             )
         elif ratio >= _CLEAR and longer - shorter >= _EDGES:
             return smooth, f"the other way the outlines of {masks} masks are {ratio:.1f} times as long"

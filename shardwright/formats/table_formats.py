@@ -176,22 +176,32 @@ def _detect_table(request: Request, table: Table) -> TableFormat:
         # With one column for both, a separate image or label column that only looks like one must not count.
         roles = (IMAGE_LABEL, MASK) if IMAGE_LABEL in found else (IMAGE, LABEL, MASK)
         return TableFormat("rle_csv", reason, {role: found[role] for role in roles if role in found}, asked_captions)
-    taken = {found[IMAGE]} if IMAGE in found else set()
     if task == "segmentation":
+        taken = {found[IMAGE]} if IMAGE in found else set()
         raise missing_columns(table, _RLE_COLUMNS).with_readings(*mask_readings(table, taken))
+    return _detect_without_masks(request, table, found, asked_captions)
+
+
+def _detect_without_masks(
+    request: Request, table: Table, found: Mapping[str, int], asked_captions: tuple[int, ...]
+) -> TableFormat:
+    """Returns the format of a table of classes, captions or numbers, by the roles that were found."""
+    options, wanted = request.options, request.options.format
+    auto, unlabeled = wanted == AUTO, IMAGE in found and LABEL not in found
     if wanted == NUMBERS:
         numbers = _find_number_columns(request, table, found)
         assert numbers is not None, "the format is set"
         return numbers
-    if IMAGE in found and LABEL not in found and wanted != CAPTIONS:
+    taken = {found[IMAGE]} if IMAGE in found else set()
+    if unlabeled and wanted != CAPTIONS:
         asked = [table.header.index(name) for name in options.features if name in table.header]
         taken = {*asked, *(found[role] for role in (IMAGE, CAPTION) if role in found)}
         one_hot = detect_one_hot(table, taken, request.classes, options.multi_label)
         if one_hot is not None:
-            reason = one_hot.reason if wanted == "auto" else reason
+            reason = one_hot.reason if auto else _FORMAT_IS_SET
             return TableFormat("label_csv", reason, {IMAGE: found[IMAGE]}, asked_captions, one_hot)
     captions = caption_columns(table, found, list(found.values()))
-    if wanted == "captions" or (wanted == "auto" and IMAGE in found and LABEL not in found and captions):
+    if wanted == CAPTIONS or (auto and unlabeled and captions):
         if IMAGE not in found or not captions:
             raise missing_columns(table, "one column for the image and one or more for its captions")
         if request.classes is not None:
@@ -200,19 +210,17 @@ def _detect_table(request: Request, table: Table) -> TableFormat:
                 "or name the column of classes in input.labels.columns.label."
             )
         shown = shown_header([table.header[i] for i in captions])
-        reason = f"{table.name} has no classes, but captions in {shown}" if wanted == "auto" else reason
-        return TableFormat("captions", reason, {IMAGE: found[IMAGE]}, captions)
-    if wanted == "auto" and IMAGE in found and LABEL not in found:
-        numbers = _find_number_columns(request, table, found)
-        if numbers is not None:
-            return numbers
-    if not {IMAGE, LABEL} <= set(found):
+        reason = f"{table.name} has no classes, but captions in {shown}" if auto else _FORMAT_IS_SET
+        return TableFormat(CAPTIONS, reason, {IMAGE: found[IMAGE]}, captions)
+    if auto and unlabeled and (numbers := _find_number_columns(request, table, found)) is not None:
+        return numbers
+    if not {IMAGE, LABEL} <= found.keys():
         expected = "one column for the image and one for its class, e.g. image,label, or a column of 0 and 1 a class"
-        possible = class_readings(table, taken) if wanted == "auto" and IMAGE in found else []
+        possible = class_readings(table, taken) if auto and IMAGE in found else []
         raise missing_columns(table, expected).with_readings(*mask_readings(table, taken), *possible)
-    if wanted == "auto":
+    if auto:
         _check_label_numbers(request, table, found[LABEL])
-        reason = f"{table.name} has no column of masks"
+    reason = f"{table.name} has no column of masks" if auto else _FORMAT_IS_SET
     return TableFormat("label_csv", reason, {role: found[role] for role in (IMAGE, LABEL)}, asked_captions)
 
 

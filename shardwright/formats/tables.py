@@ -198,6 +198,142 @@ class Table:
                 raise UsageError(f"{self.path}: line {at} is not CSV ({error}). Fix the file.") from None
 
 
+@dataclass(frozen=True)
+class ParquetTable(Table):
+    """A Parquet file; see `Table`. The line of a row is its number, from 1.
+
+    Attributes:
+        file: the file.
+    """
+
+    file: ParquetFile | None = None
+
+    @staticmethod
+    def of(file: ParquetFile) -> ParquetTable:
+        """Returns the table of a file."""
+        return ParquetTable(file.path, file.header, "", file=file)
+
+    def rows(self) -> Iterator[TableRow]:
+        """Streams the rows."""
+        assert self.file is not None, "see `of`"
+        for number, fields in enumerate(self.file.texts(), 1):
+            if any(field.strip() for field in fields):
+                yield TableRow(number, fields)
+
+
+@dataclass(frozen=True)
+class LinesTable(Table):
+    """JSON lines as a table: the members of the first line are the columns, and a row has the texts of their values."""
+
+    @staticmethod
+    def of(path: str, content: bytes | None) -> LinesTable:
+        """Reads the members of the first line.
+
+        Raises:
+            UsageError: it is not a JSON object.
+        """
+        _, entry = next(json_lines(path, content, texts=True), (0, None))
+        if not isinstance(entry, dict) or not entry:
+            raise UsageError(f"{path}: line 1 is not a JSON object with members. Fix the file.")
+        return LinesTable(path, tuple(entry), "", content=content)
+
+    def rows(self) -> Iterator[TableRow]:
+        """Streams the lines; one that is not an object has no fields."""
+        for number, entry in json_lines(self.path, self.content, texts=True):
+            values = [entry.get(name) for name in self.header] if isinstance(entry, dict) else []
+            texts = (one if isinstance(one, str) else "" if one is None else json.dumps(one) for one in values)
+            yield TableRow(number, list(texts))
+
+
+class TablePart(NamedTuple):
+    """One delivery's annotations.
+
+    Attributes:
+        path: absolute path.
+        folder: the folder of its images, with which their keys begin; may be empty.
+        called: what a user calls the delivery.
+    """
+
+    path: str
+    folder: str = ""
+    called: str = ""
+
+
+@dataclass(frozen=True)
+class Spans:
+    """Annotations that several deliveries consist of.
+
+    Attributes:
+        parts: the deliveries, from old to new; none where a single file has all rows.
+        agree: whether their rows about an image must be the same.
+    """
+
+    parts: tuple[TablePart, ...] = ()
+    agree: bool = False
+
+
+ONE_FILE = Spans()
+
+
+@dataclass(frozen=True)
+class JoinedTable(Table):
+    """Several tables; see `Table`, whose attributes are those of the newest.
+
+    A column that an older table lacks is empty there; one that only older tables have is left out.
+
+    Attributes:
+        tables: the tables, from old to new.
+        parts: what each of them is.
+        image: number of the column that names images, whose fields get the delivery's folder before them.
+        agree: whether tables must have the same rows about an image, or the newest that names it counts.
+    """
+
+    tables: tuple[Table, ...] = ()
+    parts: tuple[TablePart, ...] = ()
+    image: int = -1
+    agree: bool = False
+
+    @staticmethod
+    def join(parts: Sequence[TablePart]) -> JoinedTable:
+        """Opens tables, given from old to new.
+
+        Raises:
+            UsageError: see `Table.open`.
+        """
+        tables = tuple(Table.open(part.path) for part in parts)
+        newest = tables[-1]
+        return JoinedTable(newest.path, newest.header, newest.delimiter, tables=tables, parts=tuple(parts))
+
+    def with_images(self, column: int, agree: bool) -> JoinedTable:
+        """Returns the same tables when it is known which column names images, and whether they must `agree`.
+
+        Raises:
+            UsageError: an older table does not have the column.
+        """
+        header = self.header[column]
+        for table in self.tables:
+            if header not in table.header:
+                raise UsageError(
+                    f"{table.path}: has no column {header!r}, as {self.path} has, but {shown_header(table.header)}. "
+                    "Name the columns of all spans alike, or read one span."
+                )
+        return replace(self, image=column, agree=agree)
+
+    def rows(self) -> Iterator[TableRow]:
+        """Streams the rows; the `part` of one is the number of its table."""
+        for number, (table, part) in enumerate(zip(self.tables, self.parts, strict=True)):
+            places = [table.header.index(name) if name in table.header else None for name in self.header]
+            for row in table.rows():
+                if len(row.fields) != len(table.header):
+                    # One field too few, so that it is reported as a broken row.
+                    yield TableRow(row.line, row.fields[: len(self.header) - 1], number)
+                    continue
+                fields = ["" if place is None else row.fields[place] for place in places]
+                if part.folder and self.image >= 0:
+                    fields[self.image] = f"{part.folder}/{fields[self.image].strip()}"
+                yield TableRow(row.line, fields, number)
+
+
 def read_kept(path: str) -> bytes | None:
     """Returns the bytes of a file for all passes; `None` of a large one, and of one that cannot be read."""
     try:
@@ -243,6 +379,44 @@ def rows_by_name(table: Table, column: str) -> dict[str, list[tuple[int, Mapping
         whole = fields if len(row.fields) == len(table.header) else {}
         rows.setdefault(fields.get(column, ""), []).append((row.line, whole))
     return rows
+
+
+def json_lines(path: str, content: bytes | None = None, *, texts: bool = False) -> Iterator[tuple[int, Any]]:
+    """Yields the number and the content of each line of JSON lines that is not blank, `None` of one that is not JSON.
+
+    Args:
+        path: the file.
+        content: its bytes, where they were read already.
+        texts: whether numbers stay the texts that they are.
+
+    Raises:
+        UsageError: it is not UTF-8, or a line has no end.
+    """
+    numbers = {"parse_float": str, "parse_int": str, "parse_constant": str} if texts else {}
+    number = 0
+    with _open(path, content) as file:
+        try:
+            for number, line in enumerate(limits.bounded_lines(file), 1):
+                if line.strip():
+                    try:
+                        entry = parse_untrusted_json(line, **numbers)
+                    except ValueError:
+                        entry = None
+                    yield number, entry
+        except UnicodeDecodeError:
+            problem = f"line {number + 1} or one of the next is not UTF-8 text"
+            raise UsageError(f"{path}: {problem}. Save the file in UTF-8.") from None
+        except limits.LineTooLong as error:
+            raise UsageError(f"{path}: {error}. Give a file with line ends.") from None
+
+
+def _no_text(path: str, error: UnicodeDecodeError | limits.LineTooLong) -> UsageError:
+    if isinstance(error, limits.LineTooLong):
+        return UsageError(f"{path}: {error}, so it is not a table. Give a CSV file with line ends.")
+    utf16 = error.object[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+    found = error.object[error.start : error.start + 4].hex(" ")
+    problem = "is UTF-16, not UTF-8 text" if utf16 else f"is not UTF-8 text (bytes {found})"
+    return UsageError(f"{path}: {problem}. Save it as CSV in UTF-8 (in Excel: 'CSV UTF-8').")
 
 
 def reduce_header(name: str) -> str:
@@ -336,177 +510,3 @@ def columns_note(table: Table, columns: Mapping[str, int], captions: Sequence[in
 def shown_header(header: Sequence[str]) -> str:
     """Returns column names, for messages."""
     return ", ".join(repr(name) for name in header)
-
-
-def _no_text(path: str, error: UnicodeDecodeError | limits.LineTooLong) -> UsageError:
-    if isinstance(error, limits.LineTooLong):
-        return UsageError(f"{path}: {error}, so it is not a table. Give a CSV file with line ends.")
-    utf16 = error.object[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
-    found = error.object[error.start : error.start + 4].hex(" ")
-    problem = "is UTF-16, not UTF-8 text" if utf16 else f"is not UTF-8 text (bytes {found})"
-    return UsageError(f"{path}: {problem}. Save it as CSV in UTF-8 (in Excel: 'CSV UTF-8').")
-
-
-@dataclass(frozen=True)
-class ParquetTable(Table):
-    """A Parquet file; see `Table`. The line of a row is its number, from 1.
-
-    Attributes:
-        file: the file.
-    """
-
-    file: ParquetFile | None = None
-
-    @staticmethod
-    def of(file: ParquetFile) -> ParquetTable:
-        """Returns the table of a file."""
-        return ParquetTable(file.path, file.header, "", file=file)
-
-    def rows(self) -> Iterator[TableRow]:
-        """Streams the rows."""
-        assert self.file is not None, "see `of`"
-        for number, fields in enumerate(self.file.texts(), 1):
-            if any(field.strip() for field in fields):
-                yield TableRow(number, fields)
-
-
-@dataclass(frozen=True)
-class LinesTable(Table):
-    """JSON lines as a table: the members of the first line are the columns, and a row has the texts of their values."""
-
-    @staticmethod
-    def of(path: str, content: bytes | None) -> LinesTable:
-        """Reads the members of the first line.
-
-        Raises:
-            UsageError: it is not a JSON object.
-        """
-        _, entry = next(json_lines(path, content, texts=True), (0, None))
-        if not isinstance(entry, dict) or not entry:
-            raise UsageError(f"{path}: line 1 is not a JSON object with members. Fix the file.")
-        return LinesTable(path, tuple(entry), "", content=content)
-
-    def rows(self) -> Iterator[TableRow]:
-        """Streams the lines; one that is not an object has no fields."""
-        for number, entry in json_lines(self.path, self.content, texts=True):
-            values = [entry.get(name) for name in self.header] if isinstance(entry, dict) else []
-            texts = (one if isinstance(one, str) else "" if one is None else json.dumps(one) for one in values)
-            yield TableRow(number, list(texts))
-
-
-def json_lines(path: str, content: bytes | None = None, *, texts: bool = False) -> Iterator[tuple[int, Any]]:
-    """Yields the number and the content of each line of JSON lines that is not blank, `None` of one that is not JSON.
-
-    Args:
-        path: the file.
-        content: its bytes, where they were read already.
-        texts: whether numbers stay the texts that they are.
-
-    Raises:
-        UsageError: it is not UTF-8, or a line has no end.
-    """
-    numbers = {"parse_float": str, "parse_int": str, "parse_constant": str} if texts else {}
-    number = 0
-    with _open(path, content) as file:
-        try:
-            for number, line in enumerate(limits.bounded_lines(file), 1):
-                if line.strip():
-                    try:
-                        entry = parse_untrusted_json(line, **numbers)
-                    except ValueError:
-                        entry = None
-                    yield number, entry
-        except UnicodeDecodeError:
-            problem = f"line {number + 1} or one of the next is not UTF-8 text"
-            raise UsageError(f"{path}: {problem}. Save the file in UTF-8.") from None
-        except limits.LineTooLong as error:
-            raise UsageError(f"{path}: {error}. Give a file with line ends.") from None
-
-
-class TablePart(NamedTuple):
-    """One delivery's annotations.
-
-    Attributes:
-        path: absolute path.
-        folder: the folder of its images, with which their keys begin; may be empty.
-        called: what a user calls the delivery.
-    """
-
-    path: str
-    folder: str = ""
-    called: str = ""
-
-
-@dataclass(frozen=True)
-class Spans:
-    """Annotations that several deliveries consist of.
-
-    Attributes:
-        parts: the deliveries, from old to new; none where a single file has all rows.
-        agree: whether their rows about an image must be the same.
-    """
-
-    parts: tuple[TablePart, ...] = ()
-    agree: bool = False
-
-
-ONE_FILE = Spans()
-
-
-@dataclass(frozen=True)
-class JoinedTable(Table):
-    """Several tables; see `Table`, whose attributes are those of the newest.
-
-    A column that an older table lacks is empty there; one that only older tables have is left out.
-
-    Attributes:
-        tables: the tables, from old to new.
-        parts: what each of them is.
-        image: number of the column that names images, whose fields get the delivery's folder before them.
-        agree: whether tables must have the same rows about an image, or the newest that names it counts.
-    """
-
-    tables: tuple[Table, ...] = ()
-    parts: tuple[TablePart, ...] = ()
-    image: int = -1
-    agree: bool = False
-
-    @staticmethod
-    def join(parts: Sequence[TablePart]) -> JoinedTable:
-        """Opens tables, given from old to new.
-
-        Raises:
-            UsageError: see `Table.open`.
-        """
-        tables = tuple(Table.open(part.path) for part in parts)
-        newest = tables[-1]
-        return JoinedTable(newest.path, newest.header, newest.delimiter, tables=tables, parts=tuple(parts))
-
-    def with_images(self, column: int, agree: bool) -> JoinedTable:
-        """Returns the same tables when it is known which column names images, and whether they must `agree`.
-
-        Raises:
-            UsageError: an older table does not have the column.
-        """
-        header = self.header[column]
-        for table in self.tables:
-            if header not in table.header:
-                raise UsageError(
-                    f"{table.path}: has no column {header!r}, as {self.path} has, but {shown_header(table.header)}. "
-                    "Name the columns of all spans alike, or read one span."
-                )
-        return replace(self, image=column, agree=agree)
-
-    def rows(self) -> Iterator[TableRow]:
-        """Streams the rows; the `part` of one is the number of its table."""
-        for number, (table, part) in enumerate(zip(self.tables, self.parts, strict=True)):
-            places = [table.header.index(name) if name in table.header else None for name in self.header]
-            for row in table.rows():
-                if len(row.fields) != len(table.header):
-                    # One field too few, so that it is reported as a broken row.
-                    yield TableRow(row.line, row.fields[: len(self.header) - 1], number)
-                    continue
-                fields = ["" if place is None else row.fields[place] for place in places]
-                if part.folder and self.image >= 0:
-                    fields[self.image] = f"{part.folder}/{fields[self.image].strip()}"
-                yield TableRow(row.line, fields, number)
