@@ -1,4 +1,4 @@
-"""False alarms and power of the drift tests, by resampling: the table of `docs/explain/drift.md`.
+"""False alarms and power of the drift tests, by resampling: the table of `docs/how-to/drift.md#how-drift-is-measured`.
 
 `python -m benchmarks.drift_calibration [FOLDER]`, where the folder holds images, in folders or not; without one
 the images are drawn (`shardwright.sample`). Every image is measured as it is and after each change; a resample draws

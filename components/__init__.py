@@ -7,7 +7,7 @@ below are imported when they are first asked for: TFX takes seconds.
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from shardwright.config.label_formats import FORMATS
+from shardwright.label_formats import FORMATS
 from shardwright.running.extras import missing_extra
 
 if TYPE_CHECKING:

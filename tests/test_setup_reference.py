@@ -16,8 +16,8 @@ from reference_pages import DATASET_FILES, FEATURES, FOLDER, PAGES, VARIABLES
 
 from shardwright import errors
 from shardwright.config.json_schema import config_schema
-from shardwright.config.label_formats import FORMATS
 from shardwright.dataset.feature_presets import COMMON_FEATURES
+from shardwright.label_formats import FORMATS
 from shardwright.pipelines.commands.documentation import ERROR_PAGES, page_of_error, section_anchor
 
 ROOT = Path(__file__).parents[1]

@@ -1,4 +1,4 @@
-"""docs/trust/what-ran.md is made of the rows of tools/patches/guarantees.toml, and of the emulator's rules."""
+"""docs/trust/limits.md is made of the rows of tools/patches/guarantees.toml, and of the emulator's rules."""
 
 import os
 import sys
@@ -12,31 +12,38 @@ sys.path.insert(0, str(ROOT / "tools" / "patches"))
 from tables import read  # noqa: E402
 
 sys.path.remove(str(ROOT / "tools" / "patches"))
-PAGE = ROOT / "docs" / "trust" / "what-ran.md"
+PAGE = ROOT / "docs" / "trust" / "limits.md"
 HOW = ("real", "recorded", "emulated", "read")
 BY_HAND = "by hand"
 TARGETS = read(ROOT / "tools" / "patches" / "guarantees.toml")["target"]
 
 
 def page() -> str:
-    begin = PAGE.read_text(encoding="utf-8").partition("<!-- generated -->\n")[0]
     rows = [
         (
-            one["name"],
-            one["version"],
-            one["how"],
-            one["what"],
-            one["test"] if one["test"] == BY_HAND else f"`{one['test']}`",
+            row["name"],
+            row["version"],
+            row["how"],
+            row["what"],
+            row["test"] if row["test"] == BY_HAND else f"`{row['test']}`",
         )
-        for one in TARGETS
+        for row in TARGETS
     ]
     rules = [(rule, how, versions or "–") for rule, (how, versions) in RULES.items()]
-    return (
-        f"{begin}<!-- generated -->\n\n{table('target, version, how, what, test', rows)}\n"
-        "## Rules of the emulator of Kubeflow Pipelines\n\n"
-        "Recorded rules were compared with what Kubeflow's own driver and launcher wrote.\n\n"
-        f"{table('rule, how, versions', rules)}"
-    )
+    parts = {
+        "targets": table("target, version, how, what, test", rows),
+        "rules": (
+            "## Rules of the emulator of Kubeflow Pipelines\n\n"
+            "Recorded rules were compared with what Kubeflow's own driver and launcher wrote.\n\n"
+            f"{table('rule, how, versions', rules)}"
+        ),
+    }
+    text = PAGE.read_text(encoding="utf-8")
+    for name, part in parts.items():
+        begin, end = f"<!-- {name} -->\n", f"<!-- end of {name} -->"
+        before, _, rest = text.partition(begin)
+        text = f"{before}{begin}\n{part.strip()}\n\n{end}{rest.partition(end)[2]}"
+    return text
 
 
 def test_the_page_is_that_of_the_list() -> None:

@@ -14,7 +14,7 @@ tools="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd -P)"
 # shellcheck source=tools/lib/cache.sh
 . "$tools/lib/cache.sh"
 
-# The versions that docs/trust/what-ran.md names.
+# The versions that docs/trust/limits.md names.
 kubernetes=1.34.4 etcd=v3.6.6 jobset=v0.12.0 kueue=v0.17.0 kserve=v0.17.0 beam=v2.77.0
 # Without Kueue, which nobody has seen start here: `engines.sh build kueue` adds it, and its tests then run.
 parts=(manifests etcd jobset kubernetes prism)

@@ -14,9 +14,14 @@ import subprocess
 import sys
 import tempfile
 import time
+from base64 import b64encode
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 from xml.sax.saxutils import escape
+
+if TYPE_CHECKING:
+    from shardwright import ImageDataset
 
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))  # for `benchmarks`, which is not installed
@@ -247,6 +252,7 @@ def take_photographs(folder: Path) -> None:
         "task": "segmentation",
         "input": {"images": str(folder / "clouds/train_images"), "labels": {"path": str(folder / "clouds/train.csv")}},
         "images": {"verify": "full"},
+        "rejects": {"max_fraction": 0.02},
     }
     dataset = sw.make_dataset(config, folder / "clouds-dataset")
     sw.write_report(dataset, folder / "report.html", quiet=True)
@@ -259,6 +265,8 @@ def take_photographs(folder: Path) -> None:
         text = f'<!doctype html><meta charset="utf-8"><body style="margin:16px">{batch._repr_html_()}</body>'
         (folder / f"{name}.html").write_text(text, encoding="utf-8")
     darken(folder)
+    (folder / "overview.html").write_text(overview(folder / "clouds", dataset), encoding="utf-8")
+    photograph(browser, folder / "overview.html", FOLDER / "overview.png", 1280, 420)
     compare = ["drift", str(folder / "clouds-dataset"), str(folder / "dark"), "--html", str(folder / "drift.html")]
     subprocess.run([sys.executable, "-m", "shardwright.pipelines.cli", *compare], check=False, timeout=LIMIT)
     photograph(browser, folder / "drift.html", FOLDER / "drift.png", 1000, 760)
@@ -267,6 +275,63 @@ def take_photographs(folder: Path) -> None:
     photograph(browser, folder / "report.html", FOLDER / "report-phone.png", 390, 760)
     for name in shown:
         photograph(browser, folder / f"{name}.html", FOLDER / f"{name}.png", 1000, 480)
+
+
+OVERVIEW = """<!doctype html><meta charset="utf-8"><style>
+body {{ margin: 0; padding: 20px; font: 14px system-ui, sans-serif; color: #263238; background: #fff;
+  display: grid; grid-template-columns: 1fr 92px 1fr 92px 1fr;
+  align-items: stretch; gap: 0 6px; box-sizing: border-box }}
+section {{ border: 1px solid #cfd8dc; border-radius: 8px; padding: 12px 14px; overflow: hidden }}
+h2 {{ font-size: 15px; margin: 0 0 8px }}
+div.images {{ display: grid; grid-template-columns: 1fr 1fr; gap: 6px }}
+img {{ width: 100%; border-radius: 4px; display: block }}
+pre {{ font: 11.5px/1.45 ui-monospace, "DejaVu Sans Mono", monospace; margin: 8px 0 0; overflow: hidden }}
+span.arrow {{ align-self: center; text-align: center; font-weight: 600; color: #00695c }}
+span.arrow b {{ display: block; font-size: 30px; line-height: 1 }}
+</style>
+<section><h2>Photographs and a CSV</h2><div class="images">{photographs}</div><pre>{table}</pre></section>
+<span class="arrow">init<br>ingest<b>→</b></span>
+<section><h2>A dataset, checked and reproducible</h2><pre>{files}</pre><pre>{counts}</pre></section>
+<span class="arrow">load<br>run<b>→</b></span>
+<section><h2>What a training gets</h2><div class="images">{masked}</div><pre>{batch}</pre></section>
+"""
+
+
+def overview(source: Path, dataset: ImageDataset) -> str:
+    """Returns the page of the README's first picture: what goes in, the dataset, and what a training gets."""
+    from shardwright import load
+    from shardwright.display.thumbnails import overlaid
+
+    examples = [example for example in dataset.examples("train", count=12) if len(example.classes) > 1][:4]
+    photographs = "".join(f'<img alt="" src="{data_url(source / "train_images" / one.key)}">' for one in examples)
+    rows = (source / "train.csv").read_text(encoding="utf-8").splitlines()
+    table = "\n".join(
+        row if len(row) < 44 else f"{row[:42]}…" for row in (rows[0], *(r for r in rows[1:] if r[-1] != ","))
+    )
+    root = Path(os.fspath(dataset))
+    names = sorted(file.relative_to(root).as_posix() for file in root.rglob("*") if file.is_file())
+    shown = [name for name in names if name.startswith(("Split", "index", "ledger")) or name == "manifest.json"]
+    files = [*shown, f"… and {len(names) - len(shown)} more"]
+    counts = "\n".join(f"{name:<20}{value:>6,}" for name, value in dataset.manifest.totals.items())
+    masked = "".join(f'<img alt="" src="{overlaid(one.view)}">' for one in examples)
+    images, masks = next(iter(load(dataset, "train", batch_size=16)))
+    batch = "\n".join(
+        f"{name:<8}{tensor.dtype.name:<9}[{', '.join(map(str, tensor.shape))}]"
+        for name, tensor in (("images", images), ("masks", masks))
+    )
+    return OVERVIEW.format(
+        photographs=photographs,
+        table=escape("\n".join(table)),
+        files=escape("\n".join(files)),
+        counts=escape(counts),
+        masked=masked,
+        batch=batch,
+    )
+
+
+def data_url(file: Path) -> str:
+    """Returns an image as a URL that holds its bytes."""
+    return f"data:image/jpeg;base64,{b64encode(file.read_bytes()).decode()}"
 
 
 def spoil(data: Path) -> None:

@@ -96,25 +96,25 @@ DATA = {
         "render, infer or compare schemas",
         "A schema states which features examples have, and in which range.",
         "schema infer datasets/photos --out photos.schema.pbtxt",
-        "how-to/schema.md",
+        "how-to/ingest.md#write-a-schema",
     ),
     "schema render": Entry(
         "write the schema of a configuration next to it",
         "The file is yours to edit; it is not overwritten without --force.",
         "schema render photos.yaml",
-        "how-to/schema.md",
+        "how-to/ingest.md#write-a-schema",
     ),
     "schema infer": Entry(
         "infer a schema with domains as narrow as a dataset's values",
         "Reads all records.",
         "schema infer datasets/photos --out photos.schema.pbtxt",
-        "how-to/schema.md",
+        "how-to/ingest.md#write-a-schema",
     ),
     "schema diff": Entry(
         "compare two schemas",
         "Compares feature by feature. Exit code 1 if they differ.",
         "schema diff old.pbtxt new.pbtxt",
-        "how-to/schema.md",
+        "how-to/ingest.md#write-a-schema",
     ),
 }
 LOOK = {
@@ -168,38 +168,38 @@ CHANGE = {
         "make a dataset of a part of another one",
         "Takes the same part of the images of each split with the same classes. Records keep their bytes.",
         "subset datasets/photos --share 0.1 --out datasets/tenth",
-        "how-to/subset.md",
+        "how-to/change-a-dataset.md",
     ),
     "merge": Entry(
         "merge several datasets into one",
         "The datasets need the same task, classes and features, and no key twice. If two have the same bytes in "
         "different splits, the image of the dataset that you name first stays, and the other is left out.",
         "merge datasets/october datasets/november --out datasets/autumn",
-        "how-to/subset.md",
+        "how-to/change-a-dataset.md",
     ),
     "reshard": Entry(
         "write the same records in other shards",
         "Records keep their bytes, splits and order.",
         "reshard datasets/photos --shard-size 50 --out datasets/small-shards",
-        "how-to/subset.md",
+        "how-to/change-a-dataset.md",
     ),
     "relabel": Entry(
         "give images new annotations",
         "Replaces the annotations of a dataset, without reading the image files again.",
         "relabel datasets/photos corrected.csv --out datasets/corrected",
-        "how-to/relabel.md#new-annotations",
+        "how-to/change-a-dataset.md#new-annotations",
     ),
     "forget": Entry(
         "make a dataset without some images",
         "Removes images, and lists every dataset, model and result that still contains them or their names.",
         "forget datasets/photos --keys keys.txt --out datasets/without",
-        "how-to/forget.md",
+        "how-to/change-a-dataset.md#delete-the-images-of-a-person",
     ),
     "retry-rejects": Entry(
         "read again what an ingest rejected",
         "Makes a dataset in which the rejected inputs are read again and all others are copied.",
         "retry-rejects photos.yaml datasets/photos --out datasets/retried",
-        "how-to/relabel.md#rejected-images",
+        "how-to/change-a-dataset.md#rejected-images",
     ),
     "export": Entry(
         "write a dataset back as images, masks and a CSV",
@@ -226,7 +226,7 @@ MODEL = {
         "Converts the blessed model, lets the result answer in a clean process, and compares its answers for your "
         "images with those of the SavedModel. Exit code 1 if they differ.",
         "convert runs/photos/pushed photos --to litert --out phone",
-        "how-to/convert.md",
+        "how-to/predict.md#convert-a-model-to-onnx-or-litert-formerly-tflite",
     ),
     "weights": Entry(
         "fetch published weights of an encoder",
@@ -257,7 +257,7 @@ MODEL = {
         "check on a CPU whether a training on TPUs would work",
         "Checks batch, hosts, memory, shapes and the loader against a slice. Exit code 1 if it would not work.",
         "preflight photos.yaml --tpu v5e-2x4",
-        "how-to/preflight.md",
+        "how-to/dry-run.md#preflight-check-a-training-before-you-rent-a-tpu",
     ),
 }
 CLOUD = {
@@ -312,7 +312,7 @@ MAINTENANCE = {
         "Removes what the last runs neither wrote nor read, never what a blessed model descends from. With --target it "
         "cleans the bucket of a compiled pipeline.",
         "clean runs/photos --keep 3 --dry-run",
-        "how-to/clean.md",
+        "deploy/local.md#free-disk-space-remove-old-runs",
     ),
     "doctor": Entry(
         "check this machine and the installation",

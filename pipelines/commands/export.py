@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from shardwright.config.label_formats import EXPORTS
+from shardwright.label_formats import EXPORTS
 from shardwright.pipelines.commands.parsers import Commands
 from shardwright.pipelines.commands.results import print_json
 from shardwright.running.progress import counted

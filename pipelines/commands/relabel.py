@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from shardwright.config.label_formats import AUTO, FORMATS
+from shardwright.label_formats import AUTO, FORMATS
 from shardwright.pipelines.commands.parsers import Commands
 from shardwright.pipelines.commands.results import dataset_row, print_json, print_rejects
 from shardwright.running.progress import counted, print_note

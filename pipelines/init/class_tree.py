@@ -9,12 +9,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from shardwright.config.input import TFRECORD
-from shardwright.config.label_formats import WITHOUT_PATH
 from shardwright.config.split import split_word
 from shardwright.errors import Reading, UsageError
 from shardwright.formats.base import shorten
 from shardwright.formats.class_folders import BY_FOLDER, CLASS_FOLDERS, FILE_NAME, IMAGES_ALONE
 from shardwright.formats.request import SEGMENTATION
+from shardwright.label_formats import WITHOUT_PATH
 from shardwright.pipelines.init.image_sample import MasksAmong, find_masks
 from shardwright.pipelines.init.inventory import Inventory, is_aside, is_handful, is_place
 from shardwright.pipelines.init.read_trial import (

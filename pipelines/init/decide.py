@@ -15,7 +15,6 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from shardwright.config.input import TFRECORD
-from shardwright.config.label_formats import WITHOUT_PATH
 from shardwright.config.split import stated_split
 from shardwright.errors import Reading, ShardwrightError, UsageError
 from shardwright.formats.base import counted_endings, shorten
@@ -23,6 +22,7 @@ from shardwright.formats.class_folders import BY_FOLDER, IMAGES_ALONE
 from shardwright.formats.table_formats import NUMBERS
 from shardwright.images.header import has_image_ending
 from shardwright.ingest.survey import IGNORED_FILES
+from shardwright.label_formats import WITHOUT_PATH
 from shardwright.pipelines.init.choose_split import choose_split
 from shardwright.pipelines.init.class_files import find_class_file, numbers_of
 from shardwright.pipelines.init.class_tree import check_folders, is_in_one_place

@@ -11,7 +11,7 @@ import re
 from dataclasses import dataclass, fields
 from typing import Any, ClassVar
 
-from shardwright.config import label_formats
+from shardwright import label_formats
 from shardwright.config.cloud import BeamConfig
 from shardwright.config.evaluation import EvaluatorConfig, GateConfig
 from shardwright.config.images import FULL, KEEP, DuplicatesConfig, ImagesConfig

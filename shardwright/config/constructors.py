@@ -1,4 +1,4 @@
-"""The annotation formats in Python: a function for each row of `shardwright.config.label_formats`.
+"""The annotation formats in Python: a function for each row of `shardwright.label_formats`.
 
 `RleCsv("train.csv", order="row")` is what `labels: {format: rle_csv, path: train.csv, rle: {order: row}}` is in YAML.
 The options have the names and the defaults of the YAML keys. `constructors.pyi`, which is generated, has the signatures
@@ -14,10 +14,10 @@ from typing import Any
 
 from shardwright.config.calls import bind
 from shardwright.config.input import LabelsConfig, RleConfig
-from shardwright.config.label_formats import FORMATS, LabelFormat
 from shardwright.config.options import options_of
 from shardwright.config.parse_values import check_keys, keys_of, parse_section, plain_value
 from shardwright.config.yaml_config import label_options
+from shardwright.label_formats import FORMATS, LabelFormat
 
 _OF_RUNS = tuple(keys_of(RleConfig))
 

@@ -1,4 +1,4 @@
-"""See `constructors.py`. This file is generated from `shardwright.config.label_formats`."""
+"""See `constructors.py`. This file is generated from `shardwright.label_formats`."""
 
 import os
 from collections.abc import Mapping, Sequence

@@ -9,7 +9,7 @@ from typing import ClassVar
 from shardwright.config.options import Pattern, Section, between, option
 from shardwright.errors import ConfigError
 
-# Chance of any false alarm over all measures; docs/explain/drift.md has the result of 500 resamples.
+# Chance of any false alarm over all measures; docs/how-to/drift.md has the result of 500 resamples.
 ALPHA = 0.006
 # Alpha of one comparison: a fifth of it is the embedding's, and 100,000 permutations show no smaller chance.
 LEAST_ALPHA = 5e-5

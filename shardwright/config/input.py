@@ -7,11 +7,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, ClassVar
 
-from shardwright.config import label_formats
-from shardwright.config.label_formats import LabelFormat
+from shardwright import label_formats
 from shardwright.config.options import Section, one_of, option
 from shardwright.config.parse_values import may_be_named
 from shardwright.errors import ConfigError
+from shardwright.label_formats import LabelFormat
 from shardwright.storage.spans import ALL as ALL_SPANS
 from shardwright.storage.spans import NEWEST, Choice
 

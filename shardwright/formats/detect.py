@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from shardwright.config.input import LabelsConfig
-from shardwright.config.label_formats import AUTO, BY_NAME, FILES, MASKS, TABLE
 from shardwright.dataset.manifest import NONE
 from shardwright.errors import ConfigError, Reading, UsageError
 from shardwright.formats.base import AnnotationFormat, Images, Unlabeled
@@ -37,6 +36,7 @@ from shardwright.formats.table_values import open_headless, run_columns
 from shardwright.formats.tables import IMAGE, IMAGE_LABEL, MASK, ONE_FILE, Spans, Table, choose_columns
 from shardwright.formats.yolo import YAML_ENDINGS
 from shardwright.images.header import has_image_ending
+from shardwright.label_formats import AUTO, BY_NAME, FILES, MASKS, TABLE
 
 _KEY_FORMATS = {CLASS_FOLDERS: "class folders", FILE_NAME: "file_name"}
 

@@ -19,7 +19,6 @@ import os
 from collections.abc import Iterator, Sequence
 
 from shardwright.config.input import LabelsConfig
-from shardwright.config.label_formats import MASKS as MASK_FOLDER
 from shardwright.config.limited_pattern import LimitedPattern
 from shardwright.errors import ConfigError, UsageError
 from shardwright.formats.head import Head
@@ -36,6 +35,7 @@ from shardwright.formats.mask_names import (
 )
 from shardwright.formats.pascal_voc import MASKS, OBJECTS
 from shardwright.formats.registry import decide
+from shardwright.label_formats import MASKS as MASK_FOLDER
 from shardwright.storage import Listing
 
 _SHOWN = 3

@@ -1,4 +1,4 @@
-"""Which format the files are of: the readers of `shardwright.config.label_formats`, each asked about the same head.
+"""Which format the files are of: the readers of `shardwright.label_formats`, each asked about the same head.
 
 Files of annotations that are not read are known as well: a message about missing columns does not help who has KITTI's
 text files. `FOREIGN` names them, with what to do instead.
@@ -11,10 +11,10 @@ from functools import cache
 from importlib import import_module
 from typing import NamedTuple
 
-from shardwright.config.label_formats import AUTO, BY_NAME, FORMATS, LabelFormat
 from shardwright.errors import UsageError
 from shardwright.formats.base import AnnotationFormat
 from shardwright.formats.head import NUMBER, Head
+from shardwright.label_formats import AUTO, BY_NAME, FORMATS, LabelFormat
 
 _BOXES_ELSEWHERE = "Write the boxes as a CSV with the header image,xmin,ymin,xmax,ymax,label, or as COCO JSON."
 # What is not read: its name, and a sentence on what to do instead.

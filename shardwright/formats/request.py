@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from shardwright.config.input import LabelsConfig
-from shardwright.config.label_formats import AUTO, LabelFormat
 from shardwright.errors import ConfigError, UsageError
 from shardwright.formats.base import FormatInput, Images
 from shardwright.formats.export_record import ExportRecord
 from shardwright.formats.image_names import NameIndex
 from shardwright.formats.tables import ONE_FILE, Spans
+from shardwright.label_formats import AUTO, LabelFormat
 
 SEGMENTATION, CLASSIFICATION = "segmentation", "classification"
 

@@ -9,7 +9,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from shardwright.config.input import FLOAT
-from shardwright.config.label_formats import AUTO, BY_NAME, LabelFormat
 from shardwright.errors import ConfigError, Reading, UsageError
 from shardwright.formats.base import AnnotationFormat, Images
 from shardwright.formats.captions import CaptionCoco, CaptionCsv, CaptionJsonl
@@ -48,6 +47,7 @@ from shardwright.formats.tables import (
     shown_header,
 )
 from shardwright.images.header import has_image_ending
+from shardwright.label_formats import AUTO, BY_NAME, LabelFormat
 
 CAPTIONS, NUMBERS = "captions", "numbers"
 _RLE_COLUMNS = (

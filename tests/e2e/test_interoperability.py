@@ -1,4 +1,4 @@
-"""Our components and TFX's in pipelines of other people; docs/trust/interoperability.md lists these tests."""
+"""Our components and TFX's in pipelines of other people; docs/how-to/other-programs.md lists these tests."""
 
 import json
 import os
@@ -27,7 +27,7 @@ pytestmark = pytest.mark.slow
 # The other stack runs one pipeline with all components, and what depends on the keys of TFX's cache.
 
 STRANGERS = Path(__file__).with_name("strangers")
-PAGE = Path(__file__).parents[2] / "docs" / "trust" / "interoperability.md"
+PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "other-programs.md"
 
 
 def project(folder):

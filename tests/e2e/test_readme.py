@@ -121,7 +121,7 @@ SMALL = {
 def test_the_demonstration_ends_in_a_good_model_that_is_pushed(
     tmp_path: Path, changes: dict[str, dict[str, str]], images: int, least: float
 ) -> None:
-    assert "make demo" in blocks("sh")[0]
+    assert any("make demo" in block for block in blocks("sh"))
     checkout(tmp_path, changes)
     done = shell("make --old-file=setup demo", tmp_path)
     assert done.returncode == 0, done.stderr

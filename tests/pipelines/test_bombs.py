@@ -14,11 +14,11 @@ import pytest
 from bombs import BOMBS
 from costs import check_bomb
 
-from shardwright.config.label_formats import FORMATS as LABEL_FORMATS
-from shardwright.config.label_formats import RECORDS
 from shardwright.errors import UsageError
 from shardwright.formats import array_records, record_containers
 from shardwright.images.decode import FORMATS
+from shardwright.label_formats import FORMATS as LABEL_FORMATS
+from shardwright.label_formats import RECORDS
 from shardwright.storage import scratch
 from shardwright.storage.scratch import scratch_file, scratch_folder
 from shardwright.untrusted.budget import OverBudget

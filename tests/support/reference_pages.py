@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import shardwright
+from shardwright import label_formats
 from shardwright.components import __all__ as public_components
-from shardwright.config import label_formats
 from shardwright.config.shards import PRESETS
 from shardwright.dataset.feature_presets import COMMON_FEATURES
 from shardwright.errors import ShardwrightError

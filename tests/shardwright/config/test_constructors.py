@@ -9,8 +9,8 @@ import pytest
 from shardwright.config import constructors
 from shardwright.config.constructors import CONSTRUCTORS
 from shardwright.config.input import LabelsConfig
-from shardwright.config.label_formats import FORMATS
 from shardwright.errors import ConfigError, UsageError
+from shardwright.label_formats import FORMATS
 
 STUB = Path(constructors.__file__).with_suffix(".pyi")
 # What YAML takes for a key, where that is more than the field of the section has.
@@ -27,7 +27,7 @@ TYPES = {
     "regex": "str | None",
     "key_regex": "str | None",
 }
-START = '''"""See `constructors.py`. This file is generated from `shardwright.config.label_formats`."""
+START = '''"""See `constructors.py`. This file is generated from `shardwright.label_formats`."""
 
 import os
 from collections.abc import Mapping, Sequence

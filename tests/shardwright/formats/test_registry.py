@@ -6,10 +6,10 @@ import pytest
 import tool_files
 from ingesting import run
 
-from shardwright.config.label_formats import FORMATS
 from shardwright.errors import ConfigError, UsageError
 from shardwright.formats.head import Head
 from shardwright.formats.registry import reader_of, recognize
+from shardwright.label_formats import FORMATS
 
 LABELME = {"version": "5.0", "flags": {}, "shapes": [{"label": "cat", "points": [[0, 0]]}], "imagePath": "a.jpg"}
 VIA = {"a.jpg123": {"filename": "a.jpg", "size": 123, "regions": [{"shape_attributes": {}}], "file_attributes": {}}}

@@ -15,7 +15,7 @@ from odd_coco import ODD as ODD_COCO
 from odd_sets import ODD as ODD_TOOLS
 from odd_tables import ODD as ODD_TABLES
 
-from shardwright.config.label_formats import FORMATS
+from shardwright.label_formats import FORMATS
 from shardwright.pipelines.cli import main
 
 SAMPLE = 24

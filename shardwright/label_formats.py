@@ -89,13 +89,13 @@ class LabelFormat:
 FORMATS = (
     LabelFormat(
         name="class_folders", reader="class_folders:ClassFolders",
-        meaning="the names of the folders in which the images are", page="class-folders.md", reads=KEYS, path="",
+        meaning="the names of the folders in which the images are", page="index.md#class-folders", reads=KEYS, path="",
         options=(), classes="the folder of an image", splits=True, exports=("imagefolder",),
     ),
     LabelFormat(
         name="file_name", reader="class_folders:FileNames",
         meaning="in the names of the images: before the last `_<number>`, or a regex's group `label`",
-        page="file-names.md", reads=KEYS, path="", options=("regex",), classes="the name of the file",
+        page="index.md#classes-in-file-names", reads=KEYS, path="", options=("regex",), classes="the name of the file",
     ),
     LabelFormat(
         name="label_csv", reader="label_csv:LabelCsv", meaning="classes in a CSV, one or several for each image",
@@ -122,13 +122,13 @@ FORMATS = (
     ),
     LabelFormat(
         name="pascal_voc", reader="pascal_voc:PascalVoc",
-        meaning="a folder of Pascal VOC: masks, boxes and lists of splits", page="pascal-voc.md", reads=MASKS,
+        meaning="a folder of Pascal VOC: masks, boxes and lists of splits", page="index.md#pascal-voc", reads=MASKS,
         path="folder", options=("unlisted_values", "values", "beyond_image"), masks="image files", boxes=True,
         splits=True, sizes=True, attached=True, exports=("voc",),
     ),
     LabelFormat(
         name="captions", reader="captions:CaptionCsv", constructor="Captions",
-        meaning="texts for each image, in a CSV, JSONL or COCO captions file", page="captions.md", reads=TABLE,
+        meaning="texts for each image, in a CSV, JSONL or COCO captions file", page="index.md#captions", reads=TABLE,
         path="CSV, JSONL or COCO JSON file", options=("columns.image", "columns.caption", *_TABLE),
     ),
     LabelFormat(
