@@ -40,7 +40,6 @@ from shardwright.formats.object_values import (
 )
 from shardwright.formats.objects import Content, Entry, ObjectInput, ObjectTable, Thing, polygon, rectangle
 from shardwright.formats.parquet import ParquetFile, is_parquet
-from shardwright.formats.parquet_pages import is_parquet as starts_as_parquet
 from shardwright.formats.tables import IMAGE, LABEL, choose_role, json_lines
 from shardwright.images.boxes import Box
 
@@ -103,7 +102,7 @@ class LabelJsonl(_Lines):
         self._folder = folder.removeprefix(root) + "/" if folder.startswith(root) else ""
 
     def _entries(self) -> Iterator[Entry]:
-        if not (is_parquet(self._path) if self._bytes is None else starts_as_parquet(self._bytes)):
+        if not is_parquet(self._path, self._bytes):
             yield from super()._entries()
             return
         file = ParquetFile.open(self._path)

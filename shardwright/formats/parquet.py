@@ -232,10 +232,10 @@ class ParquetFile:
         return fields
 
 
-def is_parquet(path: str, pin: str = "") -> bool:
-    """Returns whether a file begins as Parquet does; a missing one does not."""
+def is_parquet(path: str, content: bytes | None = None) -> bool:
+    """Returns whether a file, or its content where that was read already, begins as Parquet; a missing one does not."""
     try:
-        return pages.is_parquet(read_start(path, len(pages.MAGIC), pin))
+        return pages.is_parquet(read_start(path, len(pages.MAGIC)) if content is None else content)
     except OSError:
         return False
 

@@ -21,7 +21,6 @@ from typing import Any, NamedTuple, TextIO
 
 from shardwright.errors import ConfigError, UsageError
 from shardwright.formats.parquet import ParquetFile, is_parquet
-from shardwright.formats.parquet_pages import is_parquet as starts_as_parquet
 from shardwright.masks.dialects import dialect_of_header
 from shardwright.storage import limits, open_table, read_bytes
 from shardwright.untrusted.budget import Budget
@@ -130,7 +129,7 @@ class Table:
             UsageError: missing, empty, or not UTF-8 text; a Parquet file that cannot be read.
         """
         content = read_kept(path) if content is None else content
-        if starts_as_parquet(content) if content is not None else is_parquet(path):
+        if is_parquet(path, content):
             return ParquetTable.of(ParquetFile.open(path))
         with _open(path, content) as file:
             try:

@@ -32,7 +32,7 @@ from shardwright.images.boxes import Box, check_within
 from shardwright.masks.brush import brush_runs
 from shardwright.masks.coco_segmentation import CocoMasks, SegmentationError
 from shardwright.masks.mask_pixels import read_mask
-from shardwright.masks.rle import Runs, draw, encode
+from shardwright.masks.rle import Runs, draw, encode, normalize
 
 # No image has a side this long.
 _LARGEST = 2**31
@@ -98,16 +98,7 @@ def _ellipse(numbers: list[float], height: int, width: int, *, clip: bool) -> Ru
     first = np.clip(np.ceil(middle - reach - 0.5), 0, height).astype(np.int64)
     last = np.clip(np.floor(middle + reach - 0.5) + 1, 0, height).astype(np.int64)
     drawn = np.flatnonzero((inside > 0) & (last > first))
-    return _joined(np.stack([drawn * height + first[drawn], last[drawn] - first[drawn]], axis=1))
-
-
-def _joined(runs: Runs) -> Runs:
-    """Merges runs that touch where one column ends and the next begins."""
-    if len(runs) < 2:
-        return runs
-    begins = np.flatnonzero(np.r_[True, runs[1:, 0] > runs[:-1].sum(axis=1)])
-    ends = runs.sum(axis=1)[np.r_[begins[1:] - 1, len(runs) - 1]]
-    return np.stack([runs[begins, 0], ends - runs[begins, 0]], axis=1)
+    return normalize(np.stack([drawn * height + first[drawn], last[drawn] - first[drawn]], axis=1))
 
 
 def _rows(counts: list[int], box: list[int], height: int, width: int) -> Runs:
