@@ -8,7 +8,7 @@ captions are a JSON object with the lists `images` (`id`, `file_name`) and `anno
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, TypeGuard
 
 from shardwright.dataset.manifest import NONE
 from shardwright.errors import UsageError
@@ -129,5 +129,5 @@ class CaptionCoco(RowFormat):
             yield RawAnnotation(i, name, self._names.find(name) if name else None, problem=problem, captions=captions)
 
 
-def _is_name(value: Any) -> bool:
+def _is_name(value: Any) -> TypeGuard[str]:
     return isinstance(value, str) and bool(value.strip()) and is_text(value)

@@ -142,9 +142,9 @@ class LabelJsonl(_Lines):
                 "[x, y, width, height] in pixels."
             )
         for one in self._kept if form.may_be_edges else ():
-            size = self._images.size_of(one.position)
-            for thing in one.content.things if size is not None else ():
-                form.compare(_numbers(thing), height=size[0], width=size[1])
+            height, width = self._images.size_of(one.position) or (0, 0)
+            for thing in one.content.things if height else ():
+                form.compare(_numbers(thing), height=height, width=width)
         for i, (_, content) in enumerate(self._kept) if form.edges else ():
             things = [rectangle(thing.label, form.box(_numbers(thing))) for thing in content.things]
             self._kept[i] = self._kept[i]._replace(content=replace(content, things=things))

@@ -95,9 +95,10 @@ class FileScan:
         for firsts, others in ((self.classes, scan.classes), (self.mask_names, scan.mask_names)):
             for name, where in others.items():
                 firsts.setdefault(name, where)
-        for one, other in ((self.numbers, scan.numbers), (self.kinds, scan.kinds)):
-            for name, values in other.items():
-                one.setdefault(name, set()).update(values)
+        for name, numbers in scan.numbers.items():
+            self.numbers.setdefault(name, set()).update(numbers)
+        for name, kinds in scan.kinds.items():
+            self.kinds.setdefault(name, set()).update(kinds)
 
 
 def scan_file(file: IO[bytes], copy: IO[bytes] | None, name: str, roles: Roles) -> FileScan:

@@ -361,10 +361,11 @@ class _Codes:
     code: Mapping[str, str | int]
 
     def layout(self) -> Layout:
-        names = tuple(reduce_header(self.headers.get(role, "")) for role in (IMAGE, LABEL, MASK))
+        image, label, mask = (reduce_header(self.headers.get(role, "")) for role in (IMAGE, LABEL, MASK))
+        names = (image, label, mask)
         classed = LABEL in self.headers
         # The header is that of a set with absolute starts only; two of these share SIIM-ACR's.
-        encoded = names[2] == _ENCODED_PIXELS
+        encoded = mask == _ENCODED_PIXELS
         is_absolute = IMAGE_LABEL in self.headers or names in _SETS or (classed and encoded)
         runs, why_runs = self._runs(is_absolute)
         known = self._known_set(names, runs)
@@ -381,7 +382,7 @@ class _Codes:
         reasons = [why for why in (why_set, why_runs, why_base, why_order) if why]
         return Layout(replace(dialect, order=order), unlisted, "; ".join(reasons), known)
 
-    def _known_set(self, names: tuple[str, ...], runs: str) -> str:
+    def _known_set(self, names: tuple[str, str, str], runs: str) -> str:
         """Returns the published set that the header is of, or nothing."""
         one_class = LABEL not in self.headers and IMAGE_LABEL not in self.headers
         encoded = names[2] == _ENCODED_PIXELS
