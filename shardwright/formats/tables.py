@@ -67,8 +67,8 @@ _SIZES = tuple((f"{prefix}height", f"{prefix}width") for prefix in ("image", "im
 _DELIMITERS = (",", ";", "\t")
 # A table with a column for each class of ImageNet-21k has 22,000. Each field is an object of fifty bytes.
 BUDGET = Budget("fields in a row", objects=1 << 15)
-# Enough rows to see which column is what, and characters of them that are kept.
-_FIRST_ROWS, _FIRST_CHARACTERS = 1000, 16 << 20
+# Enough rows to see which column is what, and about the bytes of them that are kept.
+_FIRST_ROWS, _FIRST_BYTES = 1000, 16 << 20
 _EXCELS_LINE = re.compile("sep=.\\s*$", re.IGNORECASE)
 _QUOTED = re.compile('"[^"]*"')
 
@@ -112,8 +112,8 @@ class Table:
         for row in self.rows():
             if len(row.fields) == len(self.header):
                 found.append(row)
-            size += sum(map(len, row.fields))
-            if len(found) == _FIRST_ROWS or size > _FIRST_CHARACTERS:
+            size += 8 * len(row.fields) + sum(map(len, row.fields))
+            if len(found) == _FIRST_ROWS or size > _FIRST_BYTES:
                 break
         return found
 

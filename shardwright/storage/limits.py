@@ -133,18 +133,15 @@ def bounded_lines(file: TextIO) -> Iterator[str]:
                 raise LineTooLong(f"line {number + 1} is longer than {most:,} bytes")
             data, rest = data[:cut], data[cut:]
         line = data.decode("utf-8" if number else "utf-8-sig")
-        number += 1
-        size += len(line)
         cut = data.find(b"\r")
-        if cut < 0 or data[cut:] == b"\r\n":
-            yield line
-        else:
-            parts = list(io.StringIO(line, newline=""))
-            number += len(parts) - 1
-            yield from parts
-        if number >= due:
-            _check_lines(number, size)
-            due = number + _LINES_BETWEEN
+        whole = cut < 0 or data[cut:] == b"\r\n"
+        for part in (line,) if whole else io.StringIO(line, newline=""):
+            number += 1
+            size += len(part)
+            if number > due:
+                _check_lines(number, size)
+                due += _LINES_BETWEEN
+            yield part
 
 
 def _check_lines(number: int, size: int) -> None:
