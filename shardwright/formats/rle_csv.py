@@ -95,6 +95,7 @@ class RleCsv(CsvFormat):
         self._other_texts = 0
         self._starts_at_0: list[int] = []
         self._ignores = record is not None and record.ignored
+        self._known_classes = {*(given.classes or ()), *([IGNORED] if self._ignores else [])}
         table, columns = given.table, given.columns
         self.mask_column = table.header[columns[MASK]]
         self._sizes = tuple(map(table.header.index, size_columns(table.header)))
@@ -238,7 +239,7 @@ class RleCsv(CsvFormat):
         cut = value.rfind("_")
         while cut >= 0:
             pair = value[:cut], value[cut + 1 :]
-            if pair[1] and self._may_be_class(pair[1]):
+            if pair[1] and (self._classes is None or pair[1] in self._known_classes or as_integer(pair[1]) is not None):
                 image = self._names.find(pair[0])
                 if image is not None:
                     existing.append((image, pair))
@@ -255,10 +256,6 @@ class RleCsv(CsvFormat):
                 "the classes in input.classes."
             )
         return existing[0][1] if existing else likely or possible or (value, "")
-
-    def _may_be_class(self, text: str) -> bool:
-        known = self._classes is None or text in self._classes or as_integer(text) is not None
-        return known or (self._ignores and text == IGNORED)
 
 
 def _one_class(table: Table, known: Collection[str], classes: Mapping[str, int | None] | None) -> str:
@@ -374,7 +371,13 @@ class _Codes:
         unlisted = "empty" if without_row or known == "Airbus ships" else "fail"
         if runs == COUNTS:
             return Layout(COCO, unlisted, why_runs)
-        base, why_base = self._base(known, runs)
+        base, why_base = 1, ""
+        if "start" in self.code:
+            base, why_base = int(self.code["start"]), "input.labels.rle.start is set"
+        elif runs == RELATIVE:
+            base = SIIM.base
+        elif not known and any(_starts_at_0(sample.text) for sample in self.samples):
+            base, why_base = 0, "a start is 0"
         # This holds for any first rows: a marker may come late.
         dialect = Dialect(runs, COLUMN, base, ("",) if runs == ABSOLUTE and is_absolute else SIIM.empty)
         order, why_order = self._order(known, dialect)
@@ -463,15 +466,6 @@ class _Codes:
                 Reading("starts count from the end of the run before", {"input.labels.rle.encoding": RELATIVE}),
             )
         return (RELATIVE, f"{_NO_MASK} means no mask, as in SIIM-ACR") if marked else (ABSOLUTE, "")
-
-    def _base(self, known: str, runs: str) -> tuple[int, str]:
-        """Returns the number of the first pixel, and why."""
-        if "start" in self.code:
-            return int(self.code["start"]), "input.labels.rle.start is set"
-        if runs == RELATIVE:
-            return SIIM.base, ""
-        zero = not known and any(_starts_at_0(sample.text) for sample in self.samples)
-        return (0, "a start is 0") if zero else (1, "")
 
     def _order(self, known: str, dialect: Dialect) -> tuple[str, str]:
         """Returns whether positions go down the columns or along the rows, and why."""

@@ -44,7 +44,11 @@ def outlines(runs: Runs, height: int, width: int) -> list[Polygon]:
             outer[part] = corners
         else:
             holes.setdefault(part, []).append(corners)
-    return [_linked(corners, holes.get(part, [])) for part, corners in sorted(outer.items())]
+    linked = []
+    for part, corners in sorted(outer.items()):
+        links = [line for hole in holes.get(part, []) for line in (corners[:1], hole, hole[:1])]
+        linked.append(np.concatenate([corners, *links]))
+    return linked
 
 
 def _loops(runs: Runs, height: int, width: int) -> list[Polygon]:
@@ -88,10 +92,3 @@ def _inside(corners: Polygon) -> tuple[int, int]:
     if y == to_y:
         return (x, y) if to_x > x else (x - 1, y - 1)
     return (x - 1, y) if to_y > y else (x, y - 1)
-
-
-def _linked(outer: Polygon, holes: list[Polygon]) -> Polygon:
-    parts = [outer]
-    for hole in holes:
-        parts += [outer[:1], hole, hole[:1]]
-    return np.concatenate(parts)
