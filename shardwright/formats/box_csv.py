@@ -42,6 +42,7 @@ from shardwright.formats.tables import (
     LABEL,
     MASK,
     Table,
+    by_reduced,
     choose_role,
     reduce_header,
     rows_by_name,
@@ -253,13 +254,12 @@ def _find_columns(header: Sequence[str], given: Mapping[str, str]) -> _Columns |
     usual = next((names for names in (*_EDGES, *_CENTERS, *_SIDES) if reduced.keys() >= set(names)), ())
     found = tuple(reduced[name] for name in usual)
     if not found:
-        whole = {reduce_header(name): name for name in reversed(header)}
+        whole = by_reduced(header)
         found = tuple(whole[name] for name in _LISTS if name in whole)[:1]
     rest = [name for name in header if name and name not in found]
     if not found or choose_role(MASK, rest, {}):
         return None
-    labels = (name for name in rest if reduce_header(name) == "labelname")
-    label = choose_role(LABEL, rest, given) or next(labels, "")
+    label = choose_role(LABEL, rest, given) or by_reduced(rest).get("labelname", "")
     image = choose_role(IMAGE, [name for name in rest if name != label], given)
     form = _EDGE_FORM if usual in _EDGES else _CENTER_FORM if usual in _CENTERS else _CORNER_FORM
     return _Columns(image, label, found, form, size_columns(rest))

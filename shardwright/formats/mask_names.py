@@ -66,61 +66,53 @@ _INNER_ENDING = re.compile(r"\.(?:jpe?g|png|tiff?|bmp|gif)(?=[^a-z]|patch|tile|c
 _OVERRIDE = "input.labels.regex overrides this"
 
 
-def suffix_pairs(stems: Iterable[str]) -> list[tuple[str, str]]:
-    """Returns suffixes of masks, each with what the name of the image has in its place.
-
-    Args:
-        stems: paths of images without extension; suffixes that no image has are left out.
-    """
-    seen = {suffix for stem in stems for suffix in _IMAGE_SUFFIXES if stem.endswith(suffix)}
-    plain = [suffix for suffix, replacement in SUFFIXES.items() if not replacement]
-    return [*SUFFIXES.items(), *((suffix, image) for image in sorted(seen) for suffix in plain)]
-
-
-def object_masks(keys: Sequence[str]) -> frozenset[str]:
-    """Returns the keys in folders of objects: they are called after masks, and next to each is one image.
-
-    Args:
-        keys: keys of images and masks in one folder.
-    """
-    tops: Counter[str] = Counter()
-    inside: dict[str, str] = {}
-    for key in keys:
-        top, _, name = key.rpartition("/")[0].rpartition("/")
-        if name.lower() in _OBJECT_FOLDERS and top:
-            inside[key] = top
-        else:
-            tops.update("/".join(key.split("/")[: i + 1]) for i in range(key.count("/")))
-    return frozenset(key for key, top in inside.items() if tops[top] == 1)
-
-
-def parallel_folders(keys: Iterable[str]) -> dict[str, str]:
-    """Returns folders of masks and the folder of images of each, where there are several such pairs.
-
-    Their names differ in the words for masks and images alone: `train/masks` and `train/images`, `valannot` and `val`.
-
-    Args:
-        keys: keys of images and masks below one folder.
-    """
-
-    def without(words: re.Pattern[str], folder: str) -> tuple[str, ...]:
-        return tuple(filter(None, (words.sub("", part).lower() for part in folder.split("/"))))
-
-    folders = sorted({key.rpartition("/")[0] for key in keys})
-    masks = {folder: without(_MASKS_IN, folder) for folder in folders if _MASKS_IN.search(folder)}
-    images: dict[tuple[str, ...], list[str]] = {}
-    for folder in folders:
-        if folder not in masks:
-            images.setdefault(without(_IMAGES_IN, folder), []).append(folder)
-    pairs = {folder: images[rest][0] for folder, rest in masks.items() if len(images.get(rest, ())) == 1}
-    return pairs if len(set(pairs.values())) == len(pairs) > 1 else {}
-
-
 class MaskName(NamedTuple):
     """The image of a mask: its position, and the class in the mask's name, or an empty text."""
 
     image: int
     label: str
+
+
+@dataclass(frozen=True)
+class MaskLayout:
+    """How masks are named.
+
+    Attributes:
+        name: for messages.
+        reason: why it is taken, for the user.
+        by_class: whether a file holds one class, which its name states.
+        names: from a mask's path without extension to the image's and a class.
+        exact: whether the image's path has its extension.
+        pattern: the `input.labels.regex` that means the same, where there is one.
+        objects: whether an image has a file for each object, which are joined.
+        leaves_out: endings of masks of another kind, which are left out.
+    """
+
+    name: str
+    reason: str
+    by_class: bool
+    names: Callable[[str], tuple[str, str] | None]
+    exact: bool = False
+    pattern: str | None = None
+    objects: bool = False
+    leaves_out: tuple[str, ...] = ()
+
+    def place(self, mask: str, images: ImageStems) -> MaskName | None:
+        """Returns the image of a mask; `None` where there is none.
+
+        Raises:
+            UsageError: several images have the name.
+        """
+        named = self.names(key_stem(mask))
+        if named is not None and self.exact:
+            position = images.whole(named[0])
+            return None if position is None else MaskName(position, named[1])
+        found = None if named is None else images.find(named[0], bare=not self.by_class)
+        if named is None or found is None:
+            return None
+        if found == AMBIGUOUS:
+            raise images.ambiguous(mask, named[0])
+        return MaskName(found, named[1])
 
 
 class ImageStems:
@@ -180,58 +172,6 @@ class ImageStems:
         )
 
 
-@dataclass(frozen=True)
-class MaskLayout:
-    """How masks are named.
-
-    Attributes:
-        name: for messages.
-        reason: why it is taken, for the user.
-        by_class: whether a file holds one class, which its name states.
-        names: from a mask's path without extension to the image's and a class.
-        exact: whether the image's path has its extension.
-        pattern: the `input.labels.regex` that means the same, where there is one.
-        objects: whether an image has a file for each object, which are joined.
-        leaves_out: endings of masks of another kind, which are left out.
-    """
-
-    name: str
-    reason: str
-    by_class: bool
-    names: Callable[[str], tuple[str, str] | None]
-    exact: bool = False
-    pattern: str | None = None
-    objects: bool = False
-    leaves_out: tuple[str, ...] = ()
-
-    def place(self, mask: str, images: ImageStems) -> MaskName | None:
-        """Returns the image of a mask; `None` where there is none.
-
-        Raises:
-            UsageError: several images have the name.
-        """
-        named = self.names(key_stem(mask))
-        if named is not None and self.exact:
-            position = images.whole(named[0])
-            return None if position is None else MaskName(position, named[1])
-        found = None if named is None else images.find(named[0], bare=not self.by_class)
-        if named is None or found is None:
-            return None
-        if found == AMBIGUOUS:
-            raise images.ambiguous(mask, named[0])
-        return MaskName(found, named[1])
-
-
-def exported_layout(record: ExportRecord) -> MaskLayout:
-    """Returns how `shardwright export` names masks: a folder for each class, and the whole key of the image."""
-
-    def names(stem: str) -> tuple[str, str] | None:
-        folder, _, image = stem.partition("/")
-        return (image, record.folders[folder]) if folder in record.folders else None
-
-    return MaskLayout(_FOLDER, f"{RECORD_FILE} states it", True, names, exact=True)
-
-
 def detect_mask_layout(
     masks: Sequence[str], images: ImageStems, classes: Mapping[str, int | None] | None, pattern: str | None
 ) -> MaskLayout:
@@ -281,6 +221,32 @@ def detect_mask_layout(
     return replace(best[0], reason=reason)
 
 
+def exported_layout(record: ExportRecord) -> MaskLayout:
+    """Returns how `shardwright export` names masks: a folder for each class, and the whole key of the image."""
+
+    def names(stem: str) -> tuple[str, str] | None:
+        folder, _, image = stem.partition("/")
+        return (image, record.folders[folder]) if folder in record.folders else None
+
+    return MaskLayout(_FOLDER, f"{RECORD_FILE} states it", True, names, exact=True)
+
+
+def pattern_names(pattern: LimitedPattern, images: ImageStems) -> Callable[[str], tuple[str, str] | None]:
+    """Returns a function from a mask's path without extension to the path of its image and a class, by a pattern."""
+
+    def names(stem: str) -> tuple[str, str] | None:
+        match = pattern.search(stem)
+        groups = match.groupdict() if match else {}
+        if not groups.get("image"):
+            return None
+        image = groups["image"]
+        named = (f"{image}{suffix}" for suffix in ("", *_IMAGE_SUFFIXES))
+        found = next((name for name in named if images.find(name, bare=True) is not None), image + _CITYSCAPES)
+        return found, groups.get("label") or ""
+
+    return names
+
+
 def _layouts(
     masks: Sequence[str], images: ImageStems, classes: Mapping[str, int | None] | None
 ) -> Iterator[MaskLayout]:
@@ -322,6 +288,33 @@ def _layouts(
         return None if image is None else (image, only)
 
     yield MaskLayout(_OBJECTS, "", True, by_object_folder, objects=True)
+
+
+def _by_suffix(suffix: str, replacement: str, *, numbered: bool = False) -> Callable[[str], tuple[str, str] | None]:
+    def names(stem: str) -> tuple[str, str] | None:
+        stem = _NUMBER.sub("", stem) if numbered and numbered_suffix(stem) == suffix else stem
+        return (stem[: -len(suffix)] + replacement, "") if stem.endswith(suffix) else None
+
+    return names
+
+
+def numbered_suffix(stem: str) -> str:
+    """Returns the suffix of `a_mask_1`, the second mask of `a`; empty where there is none."""
+    cut = _NUMBER.sub("", stem)
+    return next((suffix for suffix in SUFFIXES if cut != stem and cut.endswith(suffix)), "")
+
+
+def _by_parallel_folder(pairs: Mapping[str, str], images: ImageStems) -> Callable[[str], tuple[str, str] | None]:
+    def names(stem: str) -> tuple[str, str] | None:
+        folder, _, name = stem.rpartition("/")
+        if folder not in pairs:
+            return None
+        ends = [(suffix, instead) for suffix, instead in images.suffixes if name.endswith(suffix)]
+        cut = [name, *(name[: -len(suffix)] + instead for suffix, instead in ends)]
+        found = [f"{pairs[folder]}/{one}".lstrip("/") for one in cut]
+        return next((one for one in found if images.find(one, bare=False) is not None), found[0]), ""
+
+    return names
 
 
 def _by_varying_part(masks: Sequence[str], images: ImageStems) -> Iterator[MaskLayout]:
@@ -388,44 +381,51 @@ def _same(stem: str) -> tuple[str, str]:
     return stem, ""
 
 
-def numbered_suffix(stem: str) -> str:
-    """Returns the suffix of `a_mask_1`, the second mask of `a`; empty where there is none."""
-    cut = _NUMBER.sub("", stem)
-    return next((suffix for suffix in SUFFIXES if cut != stem and cut.endswith(suffix)), "")
+def suffix_pairs(stems: Iterable[str]) -> list[tuple[str, str]]:
+    """Returns suffixes of masks, each with what the name of the image has in its place.
+
+    Args:
+        stems: paths of images without extension; suffixes that no image has are left out.
+    """
+    seen = {suffix for stem in stems for suffix in _IMAGE_SUFFIXES if stem.endswith(suffix)}
+    plain = [suffix for suffix, replacement in SUFFIXES.items() if not replacement]
+    return [*SUFFIXES.items(), *((suffix, image) for image in sorted(seen) for suffix in plain)]
 
 
-def _by_suffix(suffix: str, replacement: str, *, numbered: bool = False) -> Callable[[str], tuple[str, str] | None]:
-    def names(stem: str) -> tuple[str, str] | None:
-        stem = _NUMBER.sub("", stem) if numbered and numbered_suffix(stem) == suffix else stem
-        return (stem[: -len(suffix)] + replacement, "") if stem.endswith(suffix) else None
+def object_masks(keys: Sequence[str]) -> frozenset[str]:
+    """Returns the keys in folders of objects: they are called after masks, and next to each is one image.
 
-    return names
-
-
-def _by_parallel_folder(pairs: Mapping[str, str], images: ImageStems) -> Callable[[str], tuple[str, str] | None]:
-    def names(stem: str) -> tuple[str, str] | None:
-        folder, _, name = stem.rpartition("/")
-        if folder not in pairs:
-            return None
-        ends = [(suffix, instead) for suffix, instead in images.suffixes if name.endswith(suffix)]
-        cut = [name, *(name[: -len(suffix)] + instead for suffix, instead in ends)]
-        found = [f"{pairs[folder]}/{one}".lstrip("/") for one in cut]
-        return next((one for one in found if images.find(one, bare=False) is not None), found[0]), ""
-
-    return names
+    Args:
+        keys: keys of images and masks in one folder.
+    """
+    tops: Counter[str] = Counter()
+    inside: dict[str, str] = {}
+    for key in keys:
+        top, _, name = key.rpartition("/")[0].rpartition("/")
+        if name.lower() in _OBJECT_FOLDERS and top:
+            inside[key] = top
+        else:
+            tops.update("/".join(key.split("/")[: i + 1]) for i in range(key.count("/")))
+    return frozenset(key for key, top in inside.items() if tops[top] == 1)
 
 
-def pattern_names(pattern: LimitedPattern, images: ImageStems) -> Callable[[str], tuple[str, str] | None]:
-    """Returns a function from a mask's path without extension to the path of its image and a class, by a pattern."""
+def parallel_folders(keys: Iterable[str]) -> dict[str, str]:
+    """Returns folders of masks and the folder of images of each, where there are several such pairs.
 
-    def names(stem: str) -> tuple[str, str] | None:
-        match = pattern.search(stem)
-        groups = match.groupdict() if match else {}
-        if not groups.get("image"):
-            return None
-        image = groups["image"]
-        named = (f"{image}{suffix}" for suffix in ("", *_IMAGE_SUFFIXES))
-        found = next((name for name in named if images.find(name, bare=True) is not None), image + _CITYSCAPES)
-        return found, groups.get("label") or ""
+    Their names differ in the words for masks and images alone: `train/masks` and `train/images`, `valannot` and `val`.
 
-    return names
+    Args:
+        keys: keys of images and masks below one folder.
+    """
+
+    def without(words: re.Pattern[str], folder: str) -> tuple[str, ...]:
+        return tuple(filter(None, (words.sub("", part).lower() for part in folder.split("/"))))
+
+    folders = sorted({key.rpartition("/")[0] for key in keys})
+    masks = {folder: without(_MASKS_IN, folder) for folder in folders if _MASKS_IN.search(folder)}
+    images: dict[tuple[str, ...], list[str]] = {}
+    for folder in folders:
+        if folder not in masks:
+            images.setdefault(without(_IMAGES_IN, folder), []).append(folder)
+    pairs = {folder: images[rest][0] for folder, rest in masks.items() if len(images.get(rest, ())) == 1}
+    return pairs if len(set(pairs.values())) == len(pairs) > 1 else {}

@@ -40,6 +40,25 @@ class Numbers(CsvFormat):
         return f"an earlier row has another number in column {header}; an image has one" if header else ""
 
 
+def find_numbers(table: Table, taken: Collection[int]) -> FoundNumbers:
+    """Looks for columns of numbers, by all rows."""
+    free = {i: header for i, header in enumerate(table.header) if i not in taken and header}
+    numbers: Counter[int] = Counter()
+    others: Counter[int] = Counter()
+    flags = True
+    for row in table.rows():
+        for i in free if len(row.fields) == len(table.header) else ():
+            text = row.fields[i].strip()
+            if is_number(text):
+                numbers[i] += 1
+                flags = flags and float(text) in (-1, 0, 1)
+            elif text and text.lower().lstrip("+-") not in _NOT_FINITE:
+                others[i] += 1
+    good = [i for i in free if numbers[i] > others[i]]
+    bad = [i for i in free if others[i] and i not in good]
+    return FoundNumbers(tuple(free[i] for i in good), tuple(free[i] for i in bad), flags)
+
+
 @dataclass(frozen=True)
 class FoundNumbers:
     """The columns of a table that have no role.
@@ -63,25 +82,6 @@ class FoundNumbers:
         columns = dict.fromkeys(self.numbers, FLOAT) if not features or ALL in features else {}
         named = {name: FLOAT if kind == AUTO else kind for name, kind in features.items() if name != ALL}
         return {**columns, **named}
-
-
-def find_numbers(table: Table, taken: Collection[int]) -> FoundNumbers:
-    """Looks for columns of numbers, by all rows."""
-    free = {i: header for i, header in enumerate(table.header) if i not in taken and header}
-    numbers: Counter[int] = Counter()
-    others: Counter[int] = Counter()
-    flags = True
-    for row in table.rows():
-        for i in free if len(row.fields) == len(table.header) else ():
-            text = row.fields[i].strip()
-            if is_number(text):
-                numbers[i] += 1
-                flags = flags and float(text) in (-1, 0, 1)
-            elif text and text.lower().lstrip("+-") not in _NOT_FINITE:
-                others[i] += 1
-    good = [i for i in free if numbers[i] > others[i]]
-    bad = [i for i in free if others[i] and i not in good]
-    return FoundNumbers(tuple(free[i] for i in good), tuple(free[i] for i in bad), flags)
 
 
 def are_fractions(table: Table, column: int) -> bool:

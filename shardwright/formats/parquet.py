@@ -43,22 +43,6 @@ _SAFE, _FIX = (14, 0, 1), "pyarrow_hotfix"
 _LISTS = ("Sequence", "List", "LargeList")
 
 
-class Column(NamedTuple):
-    """A column of a file.
-
-    Attributes:
-        name: its name, without spaces around it.
-        nested: whether it contains lists or structures.
-        image: whether it contains images: a structure of `bytes` and `path`, or bytes that begin as an image does.
-        feature: the description by `datasets`, or `None`.
-    """
-
-    name: str
-    nested: bool
-    image: bool
-    feature: Any
-
-
 @dataclass(frozen=True)
 class ParquetFile:
     """A Parquet file that can be read.
@@ -230,6 +214,22 @@ class ParquetFile:
                 "so it is not a table."
             )
         return fields
+
+
+class Column(NamedTuple):
+    """A column of a file.
+
+    Attributes:
+        name: its name, without spaces around it.
+        nested: whether it contains lists or structures.
+        image: whether it contains images: a structure of `bytes` and `path`, or bytes that begin as an image does.
+        feature: the description by `datasets`, or `None`.
+    """
+
+    name: str
+    nested: bool
+    image: bool
+    feature: Any
 
 
 def is_parquet(path: str, content: bytes | None = None) -> bool:

@@ -146,17 +146,6 @@ def list_records(found: Listing, *, task: str, columns: Mapping[str, str]) -> Re
     return records
 
 
-def _packed(files: Listing, position: int) -> Packed:
-    return Packed(files.path(position), files.pin(position), files.keys[position])
-
-
-def _start(files: Listing, position: int) -> bytes:
-    try:
-        return read_start(files.path(position), _LOOK_INTO, files.pin(position))
-    except OSError:
-        return b""
-
-
 def _record_files(found: Listing) -> tuple[Listing, dict[int, str], list[Refusal]]:
     """Returns the files to be scanned, which of them are containers, and the refused rest.
 
@@ -178,17 +167,6 @@ def _record_files(found: Listing) -> tuple[Listing, dict[int, str], list[Refusal
     return found.part(kept), containers, refused
 
 
-@contextmanager
-def _unpacked_file(files: Listing, number: int, path: str) -> Iterator[IO[bytes]]:
-    """Opens the file of the temporary folder that takes what a file unpacks to."""
-    most = partial(UNPACKING.check_unpacked, size=files.sizes[number])
-    try:
-        with scratch_file(path, most) as copy:
-            yield copy
-    except OverBudget as error:
-        raise UsageError(f"{files.keys[number]}: {error}. Leave it out, or write it unpacked.") from None
-
-
 def _own_shards(found: Listing) -> frozenset[str]:
     if MANIFEST_FILE not in found.keys:
         return frozenset()
@@ -198,6 +176,28 @@ def _own_shards(found: Listing) -> frozenset[str]:
     except (DatasetError, OSError, UnicodeDecodeError):
         return frozenset()  # The manifest of another program.
     return frozenset(shard.path for shard in manifest.shards)
+
+
+def _packed(files: Listing, position: int) -> Packed:
+    return Packed(files.path(position), files.pin(position), files.keys[position])
+
+
+def _start(files: Listing, position: int) -> bytes:
+    try:
+        return read_start(files.path(position), _LOOK_INTO, files.pin(position))
+    except OSError:
+        return b""
+
+
+@contextmanager
+def _unpacked_file(files: Listing, number: int, path: str) -> Iterator[IO[bytes]]:
+    """Opens the file of the temporary folder that takes what a file unpacks to."""
+    most = partial(UNPACKING.check_unpacked, size=files.sizes[number])
+    try:
+        with scratch_file(path, most) as copy:
+            yield copy
+    except OverBudget as error:
+        raise UsageError(f"{files.keys[number]}: {error}. Leave it out, or write it unpacked.") from None
 
 
 def _samples(files: Listing, opened: Callable[[int], IO[bytes]]) -> list[Sampled]:

@@ -130,27 +130,6 @@ def _check_no_classes(request: Request, path: str, row: LabelFormat, no_masks: s
         raise ConfigError("input.classes", f"{path} {no_classes}", "Remove input.classes.")
 
 
-@dataclass(frozen=True)
-class TableFormat:
-    """A format, why it is that one, and its columns.
-
-    Attributes:
-        format: `rle_csv`, `label_csv`, `captions` or `numbers`.
-        reason: why.
-        roles: columns that have a role.
-        captions: columns of captions.
-        one_hot: columns of classes.
-        numbers: columns of numbers, with their types.
-    """
-
-    format: str
-    reason: str
-    roles: Mapping[str, int]
-    captions: tuple[int, ...] = ()
-    one_hot: OneHot | None = None
-    numbers: Mapping[str, str] = field(default_factory=dict)
-
-
 def _detect_table(request: Request, table: Table) -> TableFormat:
     """Returns the format of a table.
 
@@ -222,6 +201,27 @@ def _detect_without_masks(
         _check_label_numbers(request, table, found[LABEL])
     reason = f"{table.name} has no column of masks" if auto else _FORMAT_IS_SET
     return TableFormat("label_csv", reason, {role: found[role] for role in (IMAGE, LABEL)}, asked_captions)
+
+
+@dataclass(frozen=True)
+class TableFormat:
+    """A format, why it is that one, and its columns.
+
+    Attributes:
+        format: `rle_csv`, `label_csv`, `captions` or `numbers`.
+        reason: why.
+        roles: columns that have a role.
+        captions: columns of captions.
+        one_hot: columns of classes.
+        numbers: columns of numbers, with their types.
+    """
+
+    format: str
+    reason: str
+    roles: Mapping[str, int]
+    captions: tuple[int, ...] = ()
+    one_hot: OneHot | None = None
+    numbers: Mapping[str, str] = field(default_factory=dict)
 
 
 def is_counts(table: Table, found: Mapping[str, int]) -> bool:

@@ -423,6 +423,11 @@ def reduce_header(name: str) -> str:
     return re.sub(r"[^a-z0-9]", "", name.lower())
 
 
+def by_reduced(names: Sequence[str]) -> dict[str, str]:
+    """Returns headers by what synonyms are compared with; of several that are alike, the first."""
+    return {reduce_header(name): name for name in reversed(names) if name}
+
+
 def choose_columns(table: Table, overrides: Mapping[str, str]) -> dict[str, int]:
     """Finds out which column plays which role.
 
@@ -467,13 +472,13 @@ def choose_role(role: str, names: Sequence[str], overrides: Mapping[str, str]) -
     """Returns the name among `names` that plays a role; the one in `overrides`, or an empty text where none does."""
     if role in overrides:
         return overrides[role]
-    reduced = {reduce_header(name): name for name in reversed(names)}
+    reduced = by_reduced(names)
     return next((reduced[synonym] for synonym in _SYNONYMS[role] if synonym in reduced), "")
 
 
 def size_columns(header: Sequence[str]) -> tuple[str, ...]:
     """Returns the headers of the columns that state height and width of the image; nothing where one is missing."""
-    reduced = {reduce_header(name): name for name in reversed(header) if name}
+    reduced = by_reduced(header)
     return next((tuple(reduced[name] for name in names) for names in _SIZES if reduced.keys() >= set(names)), ())
 
 

@@ -57,30 +57,6 @@ from shardwright.tfrecords.records import HEADER_BYTES
 _ONE_CLASS = "mask"
 
 
-@dataclass(frozen=True)
-class RunPairs:
-    """A `MaskCode` of starts and lengths from 0, column by column: our own, and not the text of a source."""
-
-    def size(self, text: str) -> None:
-        """Returns `None`: runs do not contain the size of their image."""
-
-    def masks(self, label: int, text: str, *, height: int, width: int) -> list[tuple[int, Runs]]:
-        """Reads the numbers, written as text."""
-        return Dialect(base=0).masks(label, text, height=height, width=width)
-
-
-class RecordMasks(MaskFiles):
-    """Images of masks; a text is checksum and path of one, a part of its file."""
-
-    def name(self, text: str) -> str:
-        return text.partition("\0")[2] if text.count("\0") > 1 else text
-
-    def shown(self, text: str) -> str:
-        """Returns the name of a mask in messages; the path that its file was unpacked to is not shown."""
-        part = split_part(self.name(text))
-        return f"{os.path.basename(part.path)}, mask at byte {part.start}"
-
-
 class TFRecordFormat(AnnotationFormat):
     """Records with any names of features.
 
@@ -304,6 +280,30 @@ class TFRecordFormat(AnnotationFormat):
         if file_name := file_name_of(features, self._found.roles, key):
             values[FILE_NAME] = [file_name]
         return values
+
+
+class RecordMasks(MaskFiles):
+    """Images of masks; a text is checksum and path of one, a part of its file."""
+
+    def name(self, text: str) -> str:
+        return text.partition("\0")[2] if text.count("\0") > 1 else text
+
+    def shown(self, text: str) -> str:
+        """Returns the name of a mask in messages; the path that its file was unpacked to is not shown."""
+        part = split_part(self.name(text))
+        return f"{os.path.basename(part.path)}, mask at byte {part.start}"
+
+
+@dataclass(frozen=True)
+class RunPairs:
+    """A `MaskCode` of starts and lengths from 0, column by column: our own, and not the text of a source."""
+
+    def size(self, text: str) -> None:
+        """Returns `None`: runs do not contain the size of their image."""
+
+    def masks(self, label: int, text: str, *, height: int, width: int) -> list[tuple[int, Runs]]:
+        """Reads the numbers, written as text."""
+        return Dialect(base=0).masks(label, text, height=height, width=width)
 
 
 def _by_number(values: Mapping[str, str], numbers: Mapping[str, set[int]]) -> dict[str, int | None] | None:
