@@ -22,7 +22,6 @@ from shardwright.config.input import LabelsConfig
 from shardwright.config.limited_pattern import LimitedPattern
 from shardwright.errors import ConfigError, UsageError
 from shardwright.formats.head import Head
-from shardwright.formats.image_names import key_stem
 from shardwright.formats.mask_images import LOSSY, list_masks
 from shardwright.formats.mask_names import (
     ImageStems,
@@ -59,9 +58,7 @@ def without_masks(
         UsageError: all files may be either.
     """
     labels = head.path
-    one, other = (path.rstrip("/") + "/" for path in (images.root, labels))
-    overlap = one.startswith(other) or other.startswith(one)
-    row = decide(options.format, head).row if overlap else None
+    row = decide(options.format, head).row if _overlap(images.root, labels) else None
     if row is None or row.reads != MASK_FOLDER:
         return images, frozenset(), ""
     if row.name == "pascal_voc" or head.holds(MASKS):
@@ -74,11 +71,7 @@ def without_masks(
     if not both:
         return images, frozenset(), ""
     if options.regex is not None:
-        stems = ImageStems(images.keys, frozenset())
-        named = pattern_names(LimitedPattern(options.regex, "input.labels.regex"), stems)
-        meant = {i: named(key_stem(key)) for i, key in both.items()}
-        found = {i for i, name in meant.items() if name is not None and stems.find(name[0], bare=True) != i}
-        how = f"by input.labels.regex {options.regex!r}"
+        found, how = _by_pattern(images, both, options.regex), f"by input.labels.regex {options.regex!r}"
         if not found and len(both) == len(names):
             raise ConfigError(
                 "input.labels.regex",
@@ -98,6 +91,12 @@ def without_masks(
     return _split(images, [i in found for i in range(len(images.keys))], how)
 
 
+def _overlap(images: str, labels: str) -> bool:
+    """Returns whether one of two folders is, or is in, the other."""
+    one, other = (path.rstrip("/") + "/" for path in (images, labels))
+    return one.startswith(other) or other.startswith(one)
+
+
 def _split(images: Listing, masks: Sequence[bool], how: str) -> tuple[Listing, frozenset[str], str]:
     kept = [i for i, is_mask in enumerate(masks) if not is_mask]
     paths = frozenset(images.path(i) for i in kept)
@@ -107,22 +106,27 @@ def _split(images: Listing, masks: Sequence[bool], how: str) -> tuple[Listing, f
     return part, paths, f"images: {len(masks) - len(kept)} of {len(masks)} files are masks, not images ({how})"
 
 
+def _by_pattern(images: Listing, both: dict[int, str], pattern: str) -> set[int]:
+    stems = ImageStems(images.keys, frozenset())
+    named = pattern_names(LimitedPattern(pattern, "input.labels.regex"), stems)
+    found = {i: named(os.path.splitext(key)[0]) for i, key in both.items()}
+    return {i for i, name in found.items() if name is not None and stems.find(name[0], bare=True) != i}
+
+
 def _pairs(images: Listing, both: dict[int, str]) -> Iterator[tuple[set[int], str]]:
     """Files that are masks by one rule after the other."""
     keys = images.keys
-    stem_of = {i: key_stem(keys[i]) for i in both}
-    stems = set(map(key_stem, keys))
+    stem_of = {i: os.path.splitext(keys[i])[0] for i in both}
+    stems = {os.path.splitext(key)[0] for key in keys}
     known = [
         (suffix, image)
         for suffix, image in suffix_pairs(stems)
         if any(stem.endswith(suffix) and stem[: -len(suffix)] + image in stems for stem in stem_of.values())
     ]
-    ends = tuple(suffix for suffix, _ in known)
-    ending = {i for i, stem in stem_of.items() if stem.endswith(ends) or numbered_suffix(stem) in ends}
-    yield ending, f"by the suffix {' or '.join(ends)}"
+    yield _ending(stem_of, [suffix for suffix, _ in known]), f"by the suffix {' or '.join(name for name, _ in known)}"
     parallel = parallel_folders(keys)
     yield {i for i in both if keys[i].rpartition("/")[0] in parallel}, "in a folder of masks for each folder of images"
-    lossy = {key_stem(key) for key in keys if key.lower().endswith(LOSSY)}
+    lossy = {os.path.splitext(key)[0] for key in keys if key.lower().endswith(LOSSY)}
     yield {i for i, stem in stem_of.items() if stem in lossy}, "PNG, GIF, BMP or TIFF files of JPEG images"
     others = {i: stem for i, stem in stem_of.items() if not keys[i].lower().endswith(LOSSY)}
     end = common_start([stem[::-1] for stem in others.values()])[::-1] if len(others) > 1 else ""
@@ -131,7 +135,14 @@ def _pairs(images: Listing, both: dict[int, str]) -> Iterator[tuple[set[int], st
     yield set(others) if suffix else set(), f"by the suffix {suffix}"
     inside = object_masks(keys)
     yield {i for i in both if keys[i] in inside}, "in a folder of objects for each image"
-    # What is before each underscore of a file name.
-    cuts = {i: [at for at, c in enumerate(stem) if c == "_" and "/" not in stem[at:]] for i, stem in stem_of.items()}
-    by_class = {i for i, stem in stem_of.items() if any(stem[:at] in lossy for at in cuts[i])}
-    yield by_class, "by a suffix for each class"
+    yield {i for i, stem in stem_of.items() if any(cut in lossy for cut in _cuts(stem))}, "by a suffix for each class"
+
+
+def _ending(stem_of: dict[int, str], suffixes: Sequence[str]) -> set[int]:
+    ends = tuple(suffixes)
+    return {i for i, stem in stem_of.items() if stem.endswith(ends) or (numbered_suffix(stem) in ends)}
+
+
+def _cuts(stem: str) -> Iterator[str]:
+    """Yields the part of a file name before each of its underscores."""
+    return (stem[:i] for i, c in enumerate(stem) if c == "_" and "/" not in stem[i:])

@@ -66,53 +66,61 @@ _INNER_ENDING = re.compile(r"\.(?:jpe?g|png|tiff?|bmp|gif)(?=[^a-z]|patch|tile|c
 _OVERRIDE = "input.labels.regex overrides this"
 
 
+def suffix_pairs(stems: Iterable[str]) -> list[tuple[str, str]]:
+    """Returns suffixes of masks, each with what the name of the image has in its place.
+
+    Args:
+        stems: paths of images without extension; suffixes that no image has are left out.
+    """
+    seen = {suffix for stem in stems for suffix in _IMAGE_SUFFIXES if stem.endswith(suffix)}
+    plain = [suffix for suffix, replacement in SUFFIXES.items() if not replacement]
+    return [*SUFFIXES.items(), *((suffix, image) for image in sorted(seen) for suffix in plain)]
+
+
+def object_masks(keys: Sequence[str]) -> frozenset[str]:
+    """Returns the keys in folders of objects: they are called after masks, and next to each is one image.
+
+    Args:
+        keys: keys of images and masks in one folder.
+    """
+    tops: Counter[str] = Counter()
+    inside: dict[str, str] = {}
+    for key in keys:
+        top, _, name = key.rpartition("/")[0].rpartition("/")
+        if name.lower() in _OBJECT_FOLDERS and top:
+            inside[key] = top
+        else:
+            tops.update("/".join(key.split("/")[: i + 1]) for i in range(key.count("/")))
+    return frozenset(key for key, top in inside.items() if tops[top] == 1)
+
+
+def parallel_folders(keys: Iterable[str]) -> dict[str, str]:
+    """Returns folders of masks and the folder of images of each, where there are several such pairs.
+
+    Their names differ in the words for masks and images alone: `train/masks` and `train/images`, `valannot` and `val`.
+
+    Args:
+        keys: keys of images and masks below one folder.
+    """
+    folders = sorted({key.rpartition("/")[0] for key in keys})
+    masks = {folder: _without(_MASKS_IN, folder) for folder in folders if _MASKS_IN.search(folder)}
+    images: dict[tuple[str, ...], list[str]] = {}
+    for folder in folders:
+        if folder not in masks:
+            images.setdefault(_without(_IMAGES_IN, folder), []).append(folder)
+    pairs = {folder: images[rest][0] for folder, rest in masks.items() if len(images.get(rest, ())) == 1}
+    return pairs if len(set(pairs.values())) == len(pairs) > 1 else {}
+
+
+def _without(words: re.Pattern[str], folder: str) -> tuple[str, ...]:
+    return tuple(filter(None, (words.sub("", part).lower() for part in folder.split("/"))))
+
+
 class MaskName(NamedTuple):
     """The image of a mask: its position, and the class in the mask's name, or an empty text."""
 
     image: int
     label: str
-
-
-@dataclass(frozen=True)
-class MaskLayout:
-    """How masks are named.
-
-    Attributes:
-        name: for messages.
-        reason: why it is taken, for the user.
-        by_class: whether a file holds one class, which its name states.
-        names: from a mask's path without extension to the image's and a class.
-        exact: whether the image's path has its extension.
-        pattern: the `input.labels.regex` that means the same, where there is one.
-        objects: whether an image has a file for each object, which are joined.
-        leaves_out: endings of masks of another kind, which are left out.
-    """
-
-    name: str
-    reason: str
-    by_class: bool
-    names: Callable[[str], tuple[str, str] | None]
-    exact: bool = False
-    pattern: str | None = None
-    objects: bool = False
-    leaves_out: tuple[str, ...] = ()
-
-    def place(self, mask: str, images: ImageStems) -> MaskName | None:
-        """Returns the image of a mask; `None` where there is none.
-
-        Raises:
-            UsageError: several images have the name.
-        """
-        named = self.names(key_stem(mask))
-        if named is not None and self.exact:
-            position = images.whole(named[0])
-            return None if position is None else MaskName(position, named[1])
-        found = None if named is None else images.find(named[0], bare=not self.by_class)
-        if named is None or found is None:
-            return None
-        if found == AMBIGUOUS:
-            raise images.ambiguous(mask, named[0])
-        return MaskName(found, named[1])
 
 
 class ImageStems:
@@ -172,6 +180,58 @@ class ImageStems:
         )
 
 
+@dataclass(frozen=True)
+class MaskLayout:
+    """How masks are named.
+
+    Attributes:
+        name: for messages.
+        reason: why it is taken, for the user.
+        by_class: whether a file holds one class, which its name states.
+        names: from a mask's path without extension to the image's and a class.
+        exact: whether the image's path has its extension.
+        pattern: the `input.labels.regex` that means the same, where there is one.
+        objects: whether an image has a file for each object, which are joined.
+        leaves_out: endings of masks of another kind, which are left out.
+    """
+
+    name: str
+    reason: str
+    by_class: bool
+    names: Callable[[str], tuple[str, str] | None]
+    exact: bool = False
+    pattern: str | None = None
+    objects: bool = False
+    leaves_out: tuple[str, ...] = ()
+
+    def place(self, mask: str, images: ImageStems) -> MaskName | None:
+        """Returns the image of a mask; `None` where there is none.
+
+        Raises:
+            UsageError: several images have the name.
+        """
+        named = self.names(key_stem(mask))
+        if named is not None and self.exact:
+            position = images.whole(named[0])
+            return None if position is None else MaskName(position, named[1])
+        found = None if named is None else images.find(named[0], bare=not self.by_class)
+        if named is None or found is None:
+            return None
+        if found == AMBIGUOUS:
+            raise images.ambiguous(mask, named[0])
+        return MaskName(found, named[1])
+
+
+def exported_layout(record: ExportRecord) -> MaskLayout:
+    """Returns how `shardwright export` names masks: a folder for each class, and the whole key of the image."""
+
+    def names(stem: str) -> tuple[str, str] | None:
+        folder, _, image = stem.partition("/")
+        return (image, record.folders[folder]) if folder in record.folders else None
+
+    return MaskLayout(_FOLDER, f"{RECORD_FILE} states it", True, names, exact=True)
+
+
 def detect_mask_layout(
     masks: Sequence[str], images: ImageStems, classes: Mapping[str, int | None] | None, pattern: str | None
 ) -> MaskLayout:
@@ -205,12 +265,7 @@ def detect_mask_layout(
     if not fitting:
         return MaskLayout(_SAME, "no other fits", False, _same)
     most = max(count for count, _ in fitting)
-    best = [layout for count, layout in fitting if count == most]
-    kinds = [kind for layout in best for kind in _KINDS if layout.name.endswith(f"_{kind}")]
-    if len(kinds) == len(best) > 1:  # Cityscapes' kinds of masks.
-        first = min(kinds, key=_KINDS.index)
-        others = tuple(f"_{kind}" for kind in sorted(kinds, key=_KINDS.index) if kind != first)
-        best = [replace(best[kinds.index(first)], leaves_out=others)]
+    best = _first_kind([layout for count, layout in fitting if count == most])
     if len(best) > 1:
         shown = " or ".join(layout.name for layout in best)
         raise UsageError(
@@ -221,30 +276,13 @@ def detect_mask_layout(
     return replace(best[0], reason=reason)
 
 
-def exported_layout(record: ExportRecord) -> MaskLayout:
-    """Returns how `shardwright export` names masks: a folder for each class, and the whole key of the image."""
-
-    def names(stem: str) -> tuple[str, str] | None:
-        folder, _, image = stem.partition("/")
-        return (image, record.folders[folder]) if folder in record.folders else None
-
-    return MaskLayout(_FOLDER, f"{RECORD_FILE} states it", True, names, exact=True)
-
-
-def pattern_names(pattern: LimitedPattern, images: ImageStems) -> Callable[[str], tuple[str, str] | None]:
-    """Returns a function from a mask's path without extension to the path of its image and a class, by a pattern."""
-
-    def names(stem: str) -> tuple[str, str] | None:
-        match = pattern.search(stem)
-        groups = match.groupdict() if match else {}
-        if not groups.get("image"):
-            return None
-        image = groups["image"]
-        named = (f"{image}{suffix}" for suffix in ("", *_IMAGE_SUFFIXES))
-        found = next((name for name in named if images.find(name, bare=True) is not None), image + _CITYSCAPES)
-        return found, groups.get("label") or ""
-
-    return names
+def _first_kind(best: Sequence[MaskLayout]) -> Sequence[MaskLayout]:
+    """Returns the first of several kinds of masks of Cityscapes; other layouts that are even stay as they are."""
+    kinds = {layout: [kind for kind in _KINDS if layout.name.endswith(f"_{kind}")] for layout in best}
+    if len(best) < 2 or not all(kinds.values()):
+        return best
+    first, *others = sorted(best, key=lambda layout: _KINDS.index(kinds[layout][0]))
+    return [replace(first, leaves_out=tuple(f"_{kinds[layout][0]}" for layout in others))]
 
 
 def _layouts(
@@ -262,59 +300,11 @@ def _layouts(
         if any(numbered_suffix(stem) == suffix for stem in stems):
             name = f"the suffix {suffix}{instead}, further masks with a number"
             yield MaskLayout(name, "", False, _by_suffix(suffix, replacement, numbered=True), objects=True)
-
-    def may_be(label: str) -> bool:
-        return classes is None or label in classes or as_integer(label) is not None
-
-    def by_folder(stem: str) -> tuple[str, str] | None:
-        label, _, rest = stem.partition("/")
-        return (rest, label) if rest and may_be(label) else None
-
-    def by_class_suffix(stem: str) -> tuple[str, str] | None:
-        # Both may hold underscores: the shortest class whose image exists.
-        cuts = [i for i in range(len(stem) - 2, 0, -1) if stem[i] == "_" and "/" not in stem[i:]]
-        pairs = ((stem[:i], stem[i + 1 :]) for i in cuts)
-        return next((p for p in pairs if may_be(p[1]) and images.find(p[0], bare=False) is not None), None)
-
-    yield MaskLayout(_FOLDER, "", True, by_folder, pattern="^(?P<label>[^/]+)/(?P<image>.+)$")
-    yield MaskLayout(_CLASS_SUFFIX, "", True, by_class_suffix)
-    if classes is not None and len(classes) != 1:
-        return
-    only = next(iter(classes or ()), _ONE_CLASS)
-
-    def by_object_folder(stem: str) -> tuple[str, str] | None:
-        top, _, folder = stem.rpartition("/")[0].rpartition("/")
-        image = images.only_below(top) if top and folder.lower() in _OBJECT_FOLDERS else None
-        return None if image is None else (image, only)
-
-    yield MaskLayout(_OBJECTS, "", True, by_object_folder, objects=True)
-
-
-def _by_suffix(suffix: str, replacement: str, *, numbered: bool = False) -> Callable[[str], tuple[str, str] | None]:
-    def names(stem: str) -> tuple[str, str] | None:
-        stem = _NUMBER.sub("", stem) if numbered and numbered_suffix(stem) == suffix else stem
-        return (stem[: -len(suffix)] + replacement, "") if stem.endswith(suffix) else None
-
-    return names
-
-
-def numbered_suffix(stem: str) -> str:
-    """Returns the suffix of `a_mask_1`, the second mask of `a`; empty where there is none."""
-    cut = _NUMBER.sub("", stem)
-    return next((suffix for suffix in SUFFIXES if cut != stem and cut.endswith(suffix)), "")
-
-
-def _by_parallel_folder(pairs: Mapping[str, str], images: ImageStems) -> Callable[[str], tuple[str, str] | None]:
-    def names(stem: str) -> tuple[str, str] | None:
-        folder, _, name = stem.rpartition("/")
-        if folder not in pairs:
-            return None
-        ends = [(suffix, instead) for suffix, instead in images.suffixes if name.endswith(suffix)]
-        cut = [name, *(name[: -len(suffix)] + instead for suffix, instead in ends)]
-        found = [f"{pairs[folder]}/{one}".lstrip("/") for one in cut]
-        return next((one for one in found if images.find(one, bare=False) is not None), found[0]), ""
-
-    return names
+    yield MaskLayout(_FOLDER, "", True, _by_folder(classes), pattern="^(?P<label>[^/]+)/(?P<image>.+)$")
+    yield MaskLayout(_CLASS_SUFFIX, "", True, _by_class_suffix(images, classes))
+    if classes is None or len(classes) == 1:
+        label = next(iter(classes or ()), _ONE_CLASS)
+        yield MaskLayout(_OBJECTS, "", True, _by_object_folder(images, label), objects=True)
 
 
 def _by_varying_part(masks: Sequence[str], images: ImageStems) -> Iterator[MaskLayout]:
@@ -326,8 +316,8 @@ def _by_varying_part(masks: Sequence[str], images: ImageStems) -> Iterator[MaskL
     keys = [key for i, key in enumerate(images.keys) if i not in images.skip]
     if len(masks) < 2:
         return
-    for simple, how in ((False, ""), (True, ", in lower case and without extensions")):
-        (of_masks, shown), (of_images, instead) = _varying(masks, simple=simple), _varying(keys, simple=simple)
+    for simplify, how in ((str, ""), (_simple, ", in lower case and without extensions")):
+        (of_masks, shown), (of_images, instead) = _varying(masks, simplify), _varying(keys, simplify)
         by_part = dict(zip(of_images, map(key_stem, keys), strict=True))
         if len(by_part) < len(keys) or len(set(of_masks)) < len(masks) or not by_part.keys() >= set(of_masks):
             continue
@@ -338,15 +328,9 @@ def _by_varying_part(masks: Sequence[str], images: ImageStems) -> Iterator[MaskL
         return
 
 
-def _varying(keys: Sequence[str], *, simple: bool) -> tuple[list[str], str]:
-    """Returns the folder and the part of each name that is not common to all, and how the names look.
-
-    Args:
-        keys: paths.
-        simple: whether names are in lower case, and without extensions of images within them.
-    """
-    stems = map(key_stem, keys)
-    parts = [(_INNER_ENDING.sub("", stem.lower()) if simple else stem).rpartition("/") for stem in stems]
+def _varying(keys: Sequence[str], simplify: Callable[[str], str]) -> tuple[list[str], str]:
+    """Returns the folder and the part of each name that is not common to all, and how the names look."""
+    parts = [simplify(key_stem(key)).rpartition("/") for key in keys]
     names = [name for _, _, name in parts]
     begin = common_start(names).rstrip("0123456789")
     marks = list(_MARK.finditer(begin))
@@ -368,6 +352,11 @@ def common_start(names: Sequence[str]) -> str:
     return next((first[:i] for i, letter in enumerate(first) if last[i : i + 1] != letter), first)
 
 
+def _simple(stem: str) -> str:
+    """Returns a name in lower case, and without extensions of images within it."""
+    return _INNER_ENDING.sub("", stem.lower())
+
+
 def _may_be_classes(layout: MaskLayout, labels: set[str]) -> bool:
     """Returns whether folders or suffixes can be classes where `input.classes` names none."""
     if layout.objects:
@@ -381,51 +370,77 @@ def _same(stem: str) -> tuple[str, str]:
     return stem, ""
 
 
-def suffix_pairs(stems: Iterable[str]) -> list[tuple[str, str]]:
-    """Returns suffixes of masks, each with what the name of the image has in its place.
-
-    Args:
-        stems: paths of images without extension; suffixes that no image has are left out.
-    """
-    seen = {suffix for stem in stems for suffix in _IMAGE_SUFFIXES if stem.endswith(suffix)}
-    plain = [suffix for suffix, replacement in SUFFIXES.items() if not replacement]
-    return [*SUFFIXES.items(), *((suffix, image) for image in sorted(seen) for suffix in plain)]
+def numbered_suffix(stem: str) -> str:
+    """Returns the suffix of `a_mask_1`, the second mask of `a`; empty where there is none."""
+    cut = _NUMBER.sub("", stem)
+    return next((suffix for suffix in SUFFIXES if cut != stem and cut.endswith(suffix)), "")
 
 
-def object_masks(keys: Sequence[str]) -> frozenset[str]:
-    """Returns the keys in folders of objects: they are called after masks, and next to each is one image.
+def _by_suffix(suffix: str, replacement: str, *, numbered: bool = False) -> Callable[[str], tuple[str, str] | None]:
+    def names(stem: str) -> tuple[str, str] | None:
+        stem = _NUMBER.sub("", stem) if numbered and numbered_suffix(stem) == suffix else stem
+        return (stem[: -len(suffix)] + replacement, "") if stem.endswith(suffix) else None
 
-    Args:
-        keys: keys of images and masks in one folder.
-    """
-    tops: Counter[str] = Counter()
-    inside: dict[str, str] = {}
-    for key in keys:
-        top, _, name = key.rpartition("/")[0].rpartition("/")
-        if name.lower() in _OBJECT_FOLDERS and top:
-            inside[key] = top
-        else:
-            tops.update("/".join(key.split("/")[: i + 1]) for i in range(key.count("/")))
-    return frozenset(key for key, top in inside.items() if tops[top] == 1)
+    return names
 
 
-def parallel_folders(keys: Iterable[str]) -> dict[str, str]:
-    """Returns folders of masks and the folder of images of each, where there are several such pairs.
+def _by_parallel_folder(pairs: Mapping[str, str], images: ImageStems) -> Callable[[str], tuple[str, str] | None]:
+    def names(stem: str) -> tuple[str, str] | None:
+        folder, _, name = stem.rpartition("/")
+        if folder not in pairs:
+            return None
+        ends = [(suffix, instead) for suffix, instead in images.suffixes if name.endswith(suffix)]
+        cut = [name, *(name[: -len(suffix)] + instead for suffix, instead in ends)]
+        found = [f"{pairs[folder]}/{one}".lstrip("/") for one in cut]
+        return next((one for one in found if images.find(one, bare=False) is not None), found[0]), ""
 
-    Their names differ in the words for masks and images alone: `train/masks` and `train/images`, `valannot` and `val`.
+    return names
 
-    Args:
-        keys: keys of images and masks below one folder.
-    """
 
-    def without(words: re.Pattern[str], folder: str) -> tuple[str, ...]:
-        return tuple(filter(None, (words.sub("", part).lower() for part in folder.split("/"))))
+def _by_folder(classes: Mapping[str, int | None] | None) -> Callable[[str], tuple[str, str] | None]:
+    def names(stem: str) -> tuple[str, str] | None:
+        label, _, rest = stem.partition("/")
+        return (rest, label) if rest and _may_be(label, classes) else None
 
-    folders = sorted({key.rpartition("/")[0] for key in keys})
-    masks = {folder: without(_MASKS_IN, folder) for folder in folders if _MASKS_IN.search(folder)}
-    images: dict[tuple[str, ...], list[str]] = {}
-    for folder in folders:
-        if folder not in masks:
-            images.setdefault(without(_IMAGES_IN, folder), []).append(folder)
-    pairs = {folder: images[rest][0] for folder, rest in masks.items() if len(images.get(rest, ())) == 1}
-    return pairs if len(set(pairs.values())) == len(pairs) > 1 else {}
+    return names
+
+
+def _by_object_folder(images: ImageStems, label: str) -> Callable[[str], tuple[str, str] | None]:
+    def names(stem: str) -> tuple[str, str] | None:
+        top, _, folder = stem.rpartition("/")[0].rpartition("/")
+        image = images.only_below(top) if top and folder.lower() in _OBJECT_FOLDERS else None
+        return None if image is None else (image, label)
+
+    return names
+
+
+def _by_class_suffix(
+    images: ImageStems, classes: Mapping[str, int | None] | None
+) -> Callable[[str], tuple[str, str] | None]:
+    def names(stem: str) -> tuple[str, str] | None:
+        # Both may hold underscores: the shortest class whose image exists.
+        cuts = [i for i in range(len(stem) - 2, 0, -1) if stem[i] == "_" and "/" not in stem[i:]]
+        pairs = ((stem[:i], stem[i + 1 :]) for i in cuts)
+        return next((p for p in pairs if _may_be(p[1], classes) and images.find(p[0], bare=False) is not None), None)
+
+    return names
+
+
+def pattern_names(pattern: LimitedPattern, images: ImageStems) -> Callable[[str], tuple[str, str] | None]:
+    """Returns a function from a mask's path without extension to the path of its image and a class, by a pattern."""
+
+    def names(stem: str) -> tuple[str, str] | None:
+        match = pattern.search(stem)
+        groups = match.groupdict() if match else {}
+        if not groups.get("image"):
+            return None
+        image = groups["image"]
+        named = (f"{image}{suffix}" for suffix in ("", *_IMAGE_SUFFIXES))
+        found = next((name for name in named if images.find(name, bare=True) is not None), image + _CITYSCAPES)
+        return found, groups.get("label") or ""
+
+    return names
+
+
+def _may_be(label: str, classes: Mapping[str, int | None] | None) -> bool:
+    return classes is None or label in classes or as_integer(label) is not None
