@@ -29,6 +29,7 @@ from shardwright.formats.sample_features import (
     REFUSED,
     SampleError,
     are_boxes,
+    are_texts,
     box_features,
     mask_name,
     texts,
@@ -215,7 +216,7 @@ class _Rows:
         """Returns the features of a row."""
         found: dict[str, FeatureValue] = {}
         image, edges, names = b"", row.get(_BOXES), row.get(_BOX_CLASSES)
-        boxed = are_boxes(edges) and isinstance(names, list) and all(isinstance(one, str) for one in names)
+        boxed = are_boxes(edges) and are_texts(names)
         for name, value in row.items():
             if name in self._renamed and (data := _bytes_of(value)):
                 found[self._renamed[name]] = data

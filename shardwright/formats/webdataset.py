@@ -28,6 +28,7 @@ from shardwright.formats.sample_features import (
     MASK_FOLDER,
     SampleError,
     are_boxes,
+    are_texts,
     box_features,
     mask_name,
     texts,
@@ -80,7 +81,7 @@ def read_classes(text: bytes, name: str) -> tuple[str, ...]:
         UsageError: it is not a list of different names.
     """
     names = _json(text)
-    if not isinstance(names, list) or not all(isinstance(found, str) for found in names) or len({*names}) < len(names):
+    if not are_texts(names) or len({*names}) < len(names):
         raise UsageError(f"{name}: is not a JSON list of different names. Delete it, or list the classes in order.")
     return tuple(names)
 
@@ -176,7 +177,7 @@ def _features(sample: str, members: Mapping[str, bytes], classes: Sequence[str])
 def _exported(row: Mapping[str, Any], image: bytes, classes: Sequence[str]) -> dict[str, FeatureValue]:
     """Returns the features of the JSON that `shardwright export` writes; edges of boxes are in pixels there."""
     key, labels, boxes, names = row["key"], row["classes"], row["boxes"], row["box_classes"]
-    if not (isinstance(key, str) and _are_texts(labels) and _are_texts(names) and are_boxes(boxes)):
+    if not (isinstance(key, str) and are_texts(labels) and are_texts(names) and are_boxes(boxes)):
         raise SampleError("json has values of another kind than the export writes. Export the dataset again.")
     found: dict[str, FeatureValue] = {"image/key": key.encode("utf-8", "replace")}
     if labels or not names:
@@ -196,7 +197,3 @@ def _text(role: str, data: bytes) -> str:
         return data.decode("utf-8").strip()
     except UnicodeDecodeError:
         raise SampleError(f"{role} is not UTF-8. Write it as UTF-8.") from None
-
-
-def _are_texts(values: Any) -> bool:
-    return isinstance(values, list) and all(isinstance(value, str) for value in values)
