@@ -31,8 +31,13 @@ BASE = [
 ]
 TENSORFLOW = [
     "absl-py>=1.4",
+    "h5py>=3.10",
+    "keras>=3.10,<4",
+    "protobuf>=3.20",
+    "tensorboard>=2.16",
     "tensorflow>=2.16,<2.17; python_version < '3.11'",
     "tensorflow>=2.21,<2.22; python_version >= '3.11'",
+    "tensorflow-serving-api>=2.16,<3",
 ]
 GCS = [
     "google-api-core>=2.15",
@@ -48,17 +53,12 @@ TFX = [
     *PARQUET,
     "apache-beam>=2.59,<2.60; python_version < '3.11'",  # Beam 2.60 to 2.76 is in neither stack.
     "apache-beam>=2.77,<2.78; python_version >= '3.11'",
-    "h5py>=3.10",
     "jax<=0.4.34; python_version < '3.11'",
     "jax>=0.8; python_version >= '3.11'",
-    "keras>=3.10,<4",
     "ml-metadata>=1.16,<2",
-    "protobuf>=3.20",
-    "tensorboard>=2.16",
     "tensorflow-data-validation>=1.16,<2",
     "tensorflow-metadata>=1.16,<2",
     "tensorflow-model-analysis>=0.47,<1",
-    "tensorflow-serving-api>=2.16,<3",
     "tensorflow-transform>=1.16,<2",
     "tfx>=1.16,<1.17; python_version < '3.11'",
     "tfx>=1.21,<1.22; python_version >= '3.11'",

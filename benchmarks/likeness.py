@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 from PIL import Image
 
-from shardwright.duplicates.hamming import bit_counts
+from shardwright.duplicates.clusters import bit_counts
 from shardwright.duplicates.hashes import ImageHashes, image_hashes
 from shardwright.images.decode import apply_orientation, decode
 from shardwright.images.header import ImageError

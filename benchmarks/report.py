@@ -12,7 +12,7 @@ from PIL import Image
 
 from benchmarks.figures import AT_MOST, Figure, seconds
 from shardwright.dataset.feature_presets import COMMON_FEATURES
-from shardwright.ingest.ingested_features import PROBE_FEATURES
+from shardwright.ingest.known_files import PROBE_FEATURES
 from shardwright.masks import rle
 from shardwright.report.page import write_report
 from shardwright.running.processes import peak_memory

@@ -27,24 +27,43 @@ if TYPE_CHECKING:
     from shardwright.components.statistics_gen.component import StatisticsGen
     from shardwright.components.statistics_gen.stock import statistics_options
     from shardwright.config.constructors import *  # noqa: F403 -- one for each annotation format; the stub has them
-    from shardwright.config.inline import Drift, Duplicates, Features, Images, Rejects, Shards, Skew, Split, Text
+    from shardwright.config.constructors import (
+        Drift,
+        Duplicates,
+        Evaluator,
+        Features,
+        Gate,
+        Images,
+        Input,
+        Loader,
+        Rejects,
+        Shards,
+        Skew,
+        Split,
+        Text,
+        Trainer,
+        Transform,
+    )
     from shardwright.ingest.identify import IngestSource
 
-_FORMATS = [row.function for row in FORMATS]
 __all__ = [
     "AT_RUN",
     "BaselineResolver",
     "DataGate",
     "Drift",
     "Duplicates",
+    "Evaluator",
     "Features",
+    "Gate",
     "ImageEvaluator",
     "ImageExampleGen",
     "ImageTrainer",
     "ImageTransform",
     "Images",
     "IngestSource",
+    "Input",
     "InputResolver",
+    "Loader",
     "Predictor",
     "Pusher",
     "Rejects",
@@ -54,13 +73,16 @@ __all__ = [
     "Split",
     "StatisticsGen",
     "Text",
+    "Trainer",
+    "Transform",
     "code_digest",
     "correct_document",
     "statistics_options",
 ]
-__all__ += _FORMATS
+__all__ += [row.function for row in FORMATS]
 __all__.sort()
 
+# All others are functions of `config.constructors`.
 _MODULES = {
     "AT_RUN": "components.baseline_resolver.executor",
     "BaselineResolver": "components.baseline_resolver.component",
@@ -84,7 +106,7 @@ _MODULES = {
 def __getattr__(name: str) -> Any:
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}. It offers {', '.join(__all__)}.")
-    module = _MODULES.get(name, "config.constructors" if name in _FORMATS else "config.inline")
+    module = _MODULES.get(name, "config.constructors")
     try:
         return getattr(import_module(f"shardwright.{module}"), name)
     except ModuleNotFoundError as error:

@@ -28,6 +28,7 @@ from shardwright.components.report.component import Report, drift_checks
 from shardwright.components.runtime.beam import beam_args
 from shardwright.components.statistics_gen.component import StatisticsGen
 from shardwright.config import Config
+from shardwright.config.trainer import BLESSED
 from shardwright.dataset.dataset_schema import parse_schema
 from shardwright.errors import ConfigError
 from shardwright.ingest.identify import IngestSource
@@ -80,7 +81,6 @@ class GraphInputs:
         input_fingerprint: content fingerprint of images and annotations; a dynamic value in compiled pipelines.
         ingest_recipe: ImageExampleGen's options as canonical JSON; a dynamic value if it names a dataset of the
             baseline model.
-        transform_recipe: ImageTransform's options as canonical JSON.
         schema_file: path of the rendered schema; its name must change with its content. Empty in compiled pipelines,
             which contain the schema.
         schema_text: the schema.
@@ -94,7 +94,6 @@ class GraphInputs:
 
     input_fingerprint: Any
     ingest_recipe: Any
-    transform_recipe: str
     schema_file: str
     schema_text: str
     push_directory: str
@@ -107,9 +106,8 @@ class GraphInputs:
 
 def build_nodes(config: Config, inputs: GraphInputs) -> list[BaseNode]:
     """Builds the components in the order in which they run."""
-    example_gen = ImageExampleGen(
-        source=IngestSource(inputs.input_fingerprint, inputs.ingest_recipe, inputs.input_location)
-    )
+    source = IngestSource(inputs.input_fingerprint, inputs.ingest_recipe, inputs.input_location)
+    example_gen = ImageExampleGen.of_source(source)
     examples = example_gen.outputs["examples"]
 
     statistics_gen = StatisticsGen(examples, _features_with_statistics(inputs.schema_text), allow_absent=True)
@@ -119,10 +117,10 @@ def build_nodes(config: Config, inputs: GraphInputs) -> list[BaseNode]:
     infer_schema = tfx.components.SchemaGen(statistics=statistics, infer_feature_shape=True)
     validator = tfx.components.ExampleValidator(statistics=statistics, schema=schema)
     anomalies = validator.outputs["anomalies"]
-    report = Report(examples, anomalies, schema, checks=_drift(config, inputs))
-    gate = DataGate(anomalies, examples, schema, allow=config.gate.allow_anomalies, report=report.outputs["report"])
+    report = Report.of_checks(examples, anomalies, schema, _drift(config, inputs))
+    gate = DataGate.from_config(config, anomalies, examples, schema, report.outputs["report"])
 
-    transform = ImageTransform(examples, schema, recipe=inputs.transform_recipe)
+    transform = ImageTransform.from_config(config, examples, schema)
     transform.add_upstream_node(gate)
 
     # Before the Trainer, which may begin with the baseline model.
@@ -132,7 +130,8 @@ def build_nodes(config: Config, inputs: GraphInputs) -> list[BaseNode]:
         config,
         transform.outputs["transformed_examples"],
         transform.outputs["transform_graph"],
-        baseline,
+        # Its artifact, and so the cache key, changes whenever another model is blessed.
+        baseline if config.trainer.warm_start == BLESSED else None,
         custom_job=inputs.custom_job,
     ).with_id(TRAINER)
     model = train.outputs["model"]

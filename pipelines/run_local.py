@@ -28,9 +28,8 @@ from shardwright.drift.monitor import REFERENCE_VARIABLE
 from shardwright.errors import ShardwrightError, UsageError
 from shardwright.ingest import INPUT_VARIABLE
 from shardwright.ingest.baseline import run_root as root_of
-from shardwright.lineage.ancestry import Family
+from shardwright.lineage.ancestry import ARTIFACTS, METADATA_FILE, PUSHED, Family, find_artifacts
 from shardwright.lineage.blessing import baseline_digest
-from shardwright.lineage.places import ARTIFACTS, METADATA_FILE, PUSHED, find_artifacts
 from shardwright.pipelines.commands.results import print_json
 from shardwright.pipelines.graph_inputs import ResolvedInputs, resolve_inputs
 from shardwright.pipelines.runs.disk_space import check_disk_space, estimate_space, same_disk
@@ -112,7 +111,6 @@ def _run(config: Config, resolved: ResolvedInputs, run_root: Path, shown_log: st
     with gc_paused(), later_imports():
         from tfx import v1 as tfx
 
-        from shardwright.components.image_transform.transform_recipe import transform_recipe
         from shardwright.components.runtime.beam import beam_args, check_staging
         from shardwright.pipelines.graph import GraphInputs, build_nodes
         from shardwright.pipelines.runs.runner import NodeReport, run_pipeline
@@ -124,7 +122,6 @@ def _run(config: Config, resolved: ResolvedInputs, run_root: Path, shown_log: st
     inputs = GraphInputs(
         input_fingerprint=resolved.fingerprint,
         ingest_recipe=resolved.recipe,
-        transform_recipe=transform_recipe(config),
         schema_file=_write_schema(resolved.schema_text),
         schema_text=resolved.schema_text,
         push_directory=PUSHED,

@@ -23,7 +23,7 @@ from shardwright.storage import is_remote
 from shardwright.storage.fingerprint import fingerprint
 from shardwright.storage.own_names import staging_next_to
 from shardwright.storage.paths import check_not_inside, check_utf8
-from shardwright.storage.whole_folders import appear, assembling
+from shardwright.storage.whole_files import appear, assembling
 
 EXAMPLES = "transformed_examples"
 GRAPH = "transform_graph"

@@ -1,7 +1,7 @@
 """Shardwright's core: photographs and annotations in, sharded, checked, reproducible TFRecord datasets out.
 
 This module offers the names for notebooks and imports each on first use: `make_dataset`, `ImageDataset`, `load`,
-`steps_per_epoch`, `show_batch`, `compare_datasets`, `write_report`, `write_sample`, `write_submission`.
+`steps_per_epoch`, `train`, `show_batch`, `compare_datasets`, `write_report`, `write_sample`, `write_submission`.
 `shardwright docs get-started/python` describes them.
 
 The core imports neither TFX nor Beam, and TensorFlow only in `images/tf_ops.py` and `loader/`. The TFX components
@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any
 from shardwright.version import __version__ as __version__
 
 if TYPE_CHECKING:
+    from shardwright.components.image_trainer.train_dataset import train
     from shardwright.config import Config, load_config
-    from shardwright.dataset.epoch_steps import steps_per_epoch
+    from shardwright.dataset.host_sharding import steps_per_epoch
     from shardwright.dataset.manifest import Manifest
     from shardwright.dataset.reader import ImageDataset
     from shardwright.dataset.source import source
@@ -59,6 +60,7 @@ __all__ = [
     "show_batch",
     "source",
     "steps_per_epoch",
+    "train",
     "verify_dataset",
     "write_report",
     "write_sample",
@@ -86,7 +88,8 @@ _HOMES = {
     "make_dataset": "ingest.run_ingest",
     "show_batch": "display.batches",
     "source": "dataset.source",
-    "steps_per_epoch": "dataset.epoch_steps",
+    "steps_per_epoch": "dataset.host_sharding",
+    "train": "components.image_trainer.train_dataset",
     "verify_dataset": "verify:verify",
     "write_report": "report.page",
     "write_sample": "sample",

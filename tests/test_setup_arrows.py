@@ -25,13 +25,16 @@ MOST_LINES = 600
 MOST_PARAMETERS = 8
 _KEYWORDS = "keywords of a public component, each an option of the configuration and documented there"
 WIDE = {
-    "ImageEvaluator.__init__": _KEYWORDS,
     "ImageExampleGen.__init__": _KEYWORDS,
     "ImageTrainer.__init__": _KEYWORDS,
-    "ImageTransform.__init__": _KEYWORDS,
+    "InputResolver.__init__": _KEYWORDS,
+    "train": "sections of the configuration, each under its name, as the components take them",
     "load": "keywords of the public loader, whose documentation has a line for each; LoaderOptions has them",
 }
-LONG = {"load": "its documented keywords; the body passes them to LoaderOptions and reads"}
+LONG = {
+    "train": "its documented keywords; the body is the order of the steps",
+    "load": "its documented keywords; the body passes them to LoaderOptions and reads",
+}
 MOST_FUNCTION_LINES = 60
 
 

@@ -8,10 +8,8 @@ from tfx.dsl.components.base import base_component, executor_spec
 from tfx.types import Channel, component_spec, standard_artifacts
 
 from shardwright.components.baseline_resolver import executor
-from shardwright.components.runtime.component_arguments import check_arguments
-from shardwright.config import Config, as_config
+from shardwright.components.runtime.component_arguments import FromConfig, check_arguments, required
 from shardwright.errors import ConfigError
-from shardwright.ingest.baseline import push_directory_of
 from shardwright.lineage import blessing
 
 # The digest is empty while no model was blessed.
@@ -56,7 +54,8 @@ class BaselineResolver(base_component.BaseComponent):
     EXECUTOR_SPEC = executor_spec.ExecutorClassSpec(executor.Executor)
 
     @check_arguments
-    def __init__(self, push_directory: str, baseline_digest: str | None = None) -> None:
+    def __init__(self, push_directory: str | None = None, baseline_digest: str | None = None) -> None:
+        push_directory = required("BaselineResolver", "push_directory", push_directory, 'BaselineResolver("pushed")')
         if baseline_digest is None:
             baseline_digest = blessing.baseline_digest(push_directory)
         if baseline_digest != executor.AT_RUN and not _DIGEST.fullmatch(baseline_digest):
@@ -71,7 +70,4 @@ class BaselineResolver(base_component.BaseComponent):
         )
         super().__init__(spec=spec)
 
-    @classmethod
-    def from_config(cls, config: str | Config) -> BaselineResolver:
-        """Takes the model that `shardwright run` pushed last with a configuration, or with its YAML file."""
-        return cls(push_directory_of(as_config(config)))
+    from_config = FromConfig(__init__)

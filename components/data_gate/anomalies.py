@@ -14,15 +14,15 @@ from typing import Any, NamedTuple
 import numpy as np
 from tensorflow_metadata.proto.v0 import anomalies_pb2, schema_pb2
 
+from shardwright.components.runtime.open_examples import payloads_of
 from shardwright.dataset.dataset_schema import class_features, identity_features, nearly_distinct
-from shardwright.errors import DatasetError
 from shardwright.running.progress import counted
-from shardwright.storage import list_names, open_file
+from shardwright.storage import list_names
 from shardwright.tfrecords.records import decode_example
-from shardwright.tfrecords.scan import scan_records
 
 ANOMALY_KINDS = tuple(anomalies_pb2.AnomalyInfo.Type.keys())
 # A text is not among the allowed ones.
+_SHOWN = 3
 _OUT_OF_DOMAIN = "ENUM_TYPE_UNEXPECTED_STRING_VALUES"
 
 
@@ -114,9 +114,6 @@ def table(rows: list[Anomaly]) -> str:
     return "\n".join(lines)
 
 
-_SHOWN = 3
-
-
 def find_anomalous_examples(rows: list[Anomaly], schema: schema_pb2.Schema, records: Iterable[bytes]) -> list[Anomaly]:
     """Adds counts and keys to the anomalies of one split.
 
@@ -138,7 +135,9 @@ def find_anomalous_examples(rows: list[Anomaly], schema: schema_pb2.Schema, reco
             if offends(example, feature, expectations.get(feature), domains):
                 counts[feature] += 1
                 if len(keys[feature]) < _SHOWN:
-                    keys[feature].append(_key(example))
+                    named = example.get("image/key")
+                    key = named[0].decode("utf-8", "replace") if isinstance(named, list) and named else "(no key)"
+                    keys[feature].append(key)
     return [
         dataclasses.replace(row, examples=counts[row.feature], keys=tuple(keys[row.feature]))
         if counts.get(row.feature)
@@ -175,11 +174,7 @@ def records_of(examples: str, split: str) -> Iterator[bytes]:
     """
     folder = f"{examples}/Split-{split}"
     for name in list_names(folder):
-        with open_file(f"{folder}/{name}") as file:
-            for record in scan_records(file):
-                if record.payload is None:
-                    raise DatasetError(f"{folder}/{name}: {record.where}: {record.reason}. Write the examples again.")
-                yield record.payload
+        yield from payloads_of(f"{folder}/{name}")
 
 
 def offends(
@@ -233,8 +228,3 @@ def _domain_offends(values: Any, expected: schema_pb2.Feature, domains: Mapping[
     below = domain.HasField("min") and bool((values < domain.min).any())
     above = domain.HasField("max") and bool((values > domain.max).any())
     return below or above
-
-
-def _key(example: Mapping[str, Any]) -> str:
-    values = example.get("image/key")
-    return values[0].decode("utf-8", "replace") if isinstance(values, list) and values else "(no key)"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Sequence
 
 from tfx.dsl.components.base import base_component, executor_spec
 from tfx.types import BaseChannel, Channel, component_spec, standard_artifacts
@@ -11,8 +10,9 @@ from tfx.types.experimental import simple_artifacts
 
 from shardwright.components.data_gate import executor
 from shardwright.components.data_gate.anomalies import ANOMALY_KINDS
-from shardwright.components.runtime.component_arguments import check_arguments
-from shardwright.config import Config, as_config
+from shardwright.components.runtime.component_arguments import FromConfig, Options, check_arguments
+from shardwright.config.constructors import as_section
+from shardwright.config.evaluation import GateConfig
 from shardwright.errors import ConfigError
 from shardwright.report.anomaly_chapter import KINDS
 from shardwright.storage.fingerprint import canonical_json
@@ -52,8 +52,8 @@ class DataGate(base_component.BaseComponent):
             validator.outputs["anomalies"],
             example_gen.outputs["examples"],
             schema_gen.outputs["schema"],
-            allow=["SCHEMA_NEW_COLUMN"],
-            report=report.outputs["report"],
+            report.outputs["report"],
+            gate=Gate(allow_anomalies=["SCHEMA_NEW_COLUMN"]),
         )
         ```
 
@@ -61,13 +61,13 @@ class DataGate(base_component.BaseComponent):
         anomalies: the `anomalies` of TFX's ExampleValidator.
         examples: the validated examples, of any component; read only for the keys of those that cause an anomaly.
         schema: the schema they were validated against, of SchemaGen or ImportSchemaGen.
-        allow: anomalies that do not stop the run, none by default: `KIND:FEATURE`, or `KIND` for all features, those
-            with the classes too. Kinds are names of `AnomalyInfo.Type`, or of `report.anomaly_chapter.KINDS`.
         report: the `report` of Report, which has the checks of drift and skew. Leaks between splits and drift then
             stop the run, and the message names the file.
+        gate: `Gate(allow_anomalies=["SCHEMA_NEW_COLUMN"])`, or a mapping: anomalies that do not stop the run, none by
+            default.
 
     Raises:
-        ConfigError: `allow` has an unknown kind.
+        ConfigError: an anomaly that is allowed is of an unknown kind.
     """
 
     SPEC_CLASS = DataGateSpec
@@ -79,12 +79,14 @@ class DataGate(base_component.BaseComponent):
         anomalies: BaseChannel,
         examples: BaseChannel,
         schema: BaseChannel,
-        allow: Sequence[str] = (),
         report: BaseChannel | None = None,
+        *,
+        gate: Options[GateConfig] = None,
     ) -> None:
-        for kind in allow:
-            name = str(kind).partition(":")[0]
-            if not isinstance(kind, str) or name not in _KINDS:
+        allowed = as_section(GateConfig, gate, "gate").allow_anomalies
+        for kind in allowed:
+            name = kind.partition(":")[0]
+            if name not in _KINDS:
                 close = difflib.get_close_matches(name, _KINDS, n=1)
                 raise ConfigError(
                     "gate.allow_anomalies",
@@ -96,20 +98,10 @@ class DataGate(base_component.BaseComponent):
                 anomalies=anomalies,
                 examples=examples,
                 schema=schema,
-                allow=canonical_json(sorted(allow)),
+                allow=canonical_json(sorted(allowed)),
                 report=report,
                 decision=Channel(type=GateDecision),
             )
         )
 
-    @classmethod
-    def from_config(
-        cls,
-        config: str | Config,
-        anomalies: BaseChannel,
-        examples: BaseChannel,
-        schema: BaseChannel,
-        report: BaseChannel | None = None,
-    ) -> DataGate:
-        """Takes the anomalies that do not stop a run from `gate.allow_anomalies` of a configuration, or of its file."""
-        return cls(anomalies, examples, schema, as_config(config).gate.allow_anomalies, report)
+    from_config = FromConfig(__init__)

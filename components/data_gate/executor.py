@@ -72,7 +72,11 @@ class Executor(base_executor.BaseExecutor):
             if refused:
                 stopping.extend(find_anomalous_examples(refused, schema, records()))
         if listed:
-            print_note(_listed_names(listed))
+            print_note(
+                "the schema lists the images that it was made of as the only allowed values of "
+                f"{', '.join(sorted(listed))}. These are names, and the next images have others: remove the domains, "
+                "or write the schema with `shardwright schema infer`"
+            )
         report, rows = _report(input_dict)
         for anomaly in rows:
             (allowed if _is_allowed(anomaly, allow) else stopping).append(anomaly)
@@ -125,14 +129,6 @@ def _way_on(stopping: Sequence[Anomaly], names: Mapping[str, str]) -> str:
     if classes:
         fix += ". If the classes have changed on purpose, change them in the schema file"
     return f"{fix}."
-
-
-def _listed_names(features: Collection[str]) -> str:
-    shown = ", ".join(sorted(features))
-    return (
-        f"the schema lists the images that it was made of as the only allowed values of {shown}. These are names, and "
-        "the next images have others: remove the domains, or write the schema with `shardwright schema infer`"
-    )
 
 
 def _report(input_dict: dict[str, list[Any]]) -> tuple[str, list[Anomaly]]:

@@ -13,9 +13,9 @@ from tfx.types import BaseChannel, Channel, component_spec, standard_artifacts, 
 
 from shardwright.components.evaluator import executor
 from shardwright.components.evaluator.eval_config import METRICS_MODULE
-from shardwright.components.runtime.component_arguments import check_arguments
+from shardwright.components.runtime.component_arguments import FromConfig, Options, check_arguments
 from shardwright.components.runtime.user_code import code_files
-from shardwright.config import Config, as_config
+from shardwright.config.constructors import as_section
 from shardwright.config.evaluation import EvaluatorConfig
 from shardwright.evaluation.verdict import Limits
 from shardwright.storage.fingerprint import canonical_json
@@ -30,15 +30,6 @@ class ImageEvaluatorSpec(standard_component_specs.EvaluatorSpec):
     }
 
 
-def _code_of_metrics(eval_config: tfma.EvalConfig) -> dict[str, str]:
-    """Returns the code of the metrics that are the user's own."""
-    modules = {metric.module for specs in eval_config.metrics_specs for metric in specs.metrics}
-    code: dict[str, str] = {}
-    for module in sorted(modules - {"", METRICS_MODULE}):
-        code |= code_files(f"{module}:", os.getcwd(), option="ImageEvaluator: eval_config")
-    return code
-
-
 class ImageEvaluator(tfx.components.Evaluator):
     """Measures a model of ImageTrainer, compares it with the last blessed one, and blesses it or not.
 
@@ -51,7 +42,10 @@ class ImageEvaluator(tfx.components.Evaluator):
         ```python
         baseline = BaselineResolver("pushed")
         evaluator = ImageEvaluator(
-            example_gen.outputs["examples"], trainer.outputs["model"], baseline.outputs["model"], min_dice=0.6
+            example_gen.outputs["examples"],
+            trainer.outputs["model"],
+            baseline.outputs["model"],
+            evaluator=Evaluator(min_dice=0.6),
         )
         ```
 
@@ -59,19 +53,10 @@ class ImageEvaluator(tfx.components.Evaluator):
         examples: the `examples` of ImageExampleGen, not transformed: the model prepares the images as in serving.
         model: the `model` of ImageTrainer.
         baseline_model: the `model` of BaselineResolver, which may be empty; without one there is no comparison.
-        split: name of the split to evaluate.
-        min_dice: minimum of the mean Dice of the classes, 0 to 1; for segmentation.
-        min_accuracy: minimum accuracy, 0 to 1; for one class for each image. By default halfway from guessing to always
-            right.
-        min_f1: minimum of the mean F1 of the classes, 0 to 1; for several classes for each image.
-        min_improvement: by how much, with 95 % confidence, the model must be better than the baseline on the same
-            images, -1 to 1; -1: it is not compared.
-        min_images: minimum number of images; `"auto"`: 50, and as many as make the metric's 95 % interval ±0.1.
-        min_per_class: minimum number of images of each class.
-        allow_missing_classes: bless a model although the split has no image of some classes.
-        beat_trivial: whether the Dice or F1 of every class must be above that of a constant answer.
-        eval_config: TFMA's configuration, instead of `min_dice`, `min_accuracy` and `min_f1`. The code of metrics of
-            your own is part of the cache key.
+        evaluator: `Evaluator(split="test", min_dice=0.6)`, or a mapping: the split to evaluate, and the conditions of a
+            blessing.
+        eval_config: TFMA's configuration, in place of the metrics and of `min_dice`, `min_accuracy` and `min_f1`. The
+            code of metrics of your own is part of the cache key.
 
     Raises:
         ConfigError: a value is out of range; the message names it as a key of `evaluator` in YAML.
@@ -87,38 +72,20 @@ class ImageEvaluator(tfx.components.Evaluator):
         model: BaseChannel,
         baseline_model: BaseChannel | None = None,
         *,
-        split: str = EvaluatorConfig.split,
-        min_dice: float = EvaluatorConfig.min_dice,
-        min_accuracy: float | None = EvaluatorConfig.min_accuracy,
-        min_f1: float = EvaluatorConfig.min_f1,
-        min_improvement: float = EvaluatorConfig.min_improvement,
-        min_images: int | str = EvaluatorConfig.min_images,
-        min_per_class: int = EvaluatorConfig.min_per_class,
-        allow_missing_classes: bool = EvaluatorConfig.allow_missing_classes,
-        beat_trivial: bool = EvaluatorConfig.beat_trivial,
+        evaluator: Options[EvaluatorConfig] = None,
         eval_config: tfma.EvalConfig | None = None,
     ) -> None:
-        checked = EvaluatorConfig(
-            split=split,
-            min_dice=min_dice,
-            min_accuracy=min_accuracy,
-            min_f1=min_f1,
-            min_improvement=min_improvement,
-            min_images=min_images,
-            min_per_class=min_per_class,
-            allow_missing_classes=allow_missing_classes,
-            beat_trivial=beat_trivial,
-        )
+        section = as_section(EvaluatorConfig, evaluator, "evaluator")
         spec = ImageEvaluatorSpec(
             examples=examples,
             model=model,
             baseline_model=baseline_model,
             eval_config=eval_config,
             fairness_indicator_thresholds="null",
-            example_splits=json.dumps([split]),
+            example_splits=json.dumps([section.split]),
             evaluation=Channel(type=standard_artifacts.ModelEvaluation),
             blessing=Channel(type=standard_artifacts.ModelBlessing),
-            **{executor.LIMITS: limits_of(checked)},
+            **{executor.LIMITS: limits_of(section)},
         )
         code = _code_of_metrics(eval_config) if eval_config is not None else {}
         if code:
@@ -127,27 +94,19 @@ class ImageEvaluator(tfx.components.Evaluator):
         # The constructor of TFX's Evaluator knows no further parameter.
         super(tfx.components.Evaluator, self).__init__(spec=spec)
 
-    @classmethod
-    def from_config(
-        cls,
-        config: str | Config,
-        examples: BaseChannel,
-        model: BaseChannel,
-        baseline_model: BaseChannel | None = None,
-    ) -> ImageEvaluator:
-        """Takes the split and the conditions from the section `evaluator` of a configuration.
-
-        Args:
-            config: the configuration, or its YAML file.
-            examples: see above.
-            model: see above.
-            baseline_model: see above.
-        """
-        section = as_config(config).evaluator
-        return cls(examples, model, baseline_model, split=section.split, **json.loads(limits_of(section)))
+    from_config = FromConfig(__init__)
 
 
 def limits_of(section: EvaluatorConfig) -> str:
     """Returns the conditions of a blessing as canonical JSON, the executor's parameter."""
     conditions = {field.name: getattr(section, field.name) for field in dataclasses.fields(Limits)}
     return json.dumps(conditions, sort_keys=True)
+
+
+def _code_of_metrics(eval_config: tfma.EvalConfig) -> dict[str, str]:
+    """Returns the code of the metrics that are the user's own."""
+    modules = {metric.module for specs in eval_config.metrics_specs for metric in specs.metrics}
+    code: dict[str, str] = {}
+    for module in sorted(modules - {"", METRICS_MODULE}):
+        code |= code_files(f"{module}:", os.getcwd(), option="ImageEvaluator: eval_config")
+    return code

@@ -25,6 +25,7 @@ from tfx.types import Artifact
 from tfx.utils import io_utils, path_utils
 
 from shardwright.components.evaluator.slices import LeftOut, SlicedShards
+from shardwright.components.runtime.beam import spread_numbers
 from shardwright.storage import read_bytes
 
 LEFT_OUT_FILE, ANSWERS_FILE = "left_out.json", "answers.json"
@@ -81,13 +82,8 @@ def evaluate(
         Evaluator("WriteAnswers", LAST_EXTRACTOR_STAGE_NAME, _write_answers(names, answers_file)),
     ]
     with make_pipeline() as pipeline:
-        read = (
-            pipeline
-            | "ShardNumbers" >> beam.Create(range(len(shards)))
-            # Without the reshuffle the numbers stay in one bundle, and one worker reads every shard.
-            | "Spread" >> beam.Reshuffle()
-            | "ReadShard" >> beam.ParDo(_ReadShard(shards)).with_outputs(_REFUSED, main=_KEPT)
-        )
+        reading = beam.ParDo(_ReadShard(shards)).with_outputs(_REFUSED, main=_KEPT)
+        read = spread_numbers(pipeline, len(shards)) | "ReadShard" >> reading
         _ = (
             read[_REFUSED]
             | "Together" >> beam.combiners.ToList()

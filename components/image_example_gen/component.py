@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from functools import partial
 from typing import Any
 
 from tfx.dsl.components.base import base_beam_component, executor_spec
@@ -12,23 +10,26 @@ from tfx.types import Channel, component_spec, standard_artifacts
 from shardwright.components.image_example_gen import executor
 from shardwright.components.input_resolver.component import InputResolver
 from shardwright.components.input_resolver.executor import FINGERPRINT, LOCATION, RECIPE, SETTLED_RECIPE
-from shardwright.components.runtime.component_arguments import check_arguments
+from shardwright.components.runtime.component_arguments import (
+    FromConfig,
+    Options,
+    check_arguments,
+    component_of,
+    required,
+)
 from shardwright.config import (
-    Config,
     DuplicatesConfig,
     FeaturesConfig,
     ImagesConfig,
+    InputConfig,
     RejectsConfig,
     ShardsConfig,
     SplitConfig,
-    as_config,
 )
-from shardwright.config.inline import inline_config
-from shardwright.config.input import LabelsConfig
+from shardwright.config.constructors import config_of
 from shardwright.errors import UsageError
-from shardwright.ingest.baseline import SPLITS, refuse_baseline, resolve_baseline
+from shardwright.ingest.baseline import COPIED, SPLITS, refuse_baseline
 from shardwright.ingest.identify import IngestSource
-from shardwright.storage.spans import NEWEST
 
 
 class ImageExampleGenSpec(component_spec.ComponentSpec):
@@ -53,31 +54,27 @@ class ImageExampleGen(base_beam_component.BaseBeamComponent):
     Example:
         ```python
         example_gen = ImageExampleGen(
-            "data/train_images",
-            labels=RleCsv("data/train.csv"),
-            classes=["Fish", "Flower", "Gravel", "Sugar"],
+            Input("data/train_images", labels=RleCsv("data/train.csv"), classes=["Fish", "Flower", "Gravel", "Sugar"]),
             split=Split(train=0.8, eval=0.2),
         )
         statistics_gen = tfx.components.StatisticsGen(examples=example_gen.outputs["examples"])
         ```
 
     Args:
-        images: folder or glob of images, also `gs://` and `s3://`; relative paths start from the working directory.
-        labels: the annotations: `RleCsv(...)`, `Coco(...)`, `MaskImages(...)`, `LabelCsv(...)`, `ClassFolders()`, …; by
-            default the format is detected.
+        input: the images and their annotations: `Input("train_images", labels=RleCsv("train.csv"))`, or a mapping of
+            the keys of `input` in YAML. Labels are `RleCsv(...)`, `Coco(...)`, `MaskImages(...)`, `LabelCsv(...)`,
+            `ClassFolders()`, …; by default the format is detected.
         task: `segmentation` or `classification`.
-        classes: names of the classes in the order of their labels; by default those of the annotations.
-        split: how images are divided: `Split(train=0.8, eval=0.2)`, or a mapping of the keys of `split` in YAML. The
-            default is train 0.8, eval 0.1, test 0.1, by a hash of the image's name.
+        images: `Images(verify="full", orientation="apply")`, or a mapping: checks, size and encoding of the stored
+            images.
+        split: how images are divided: `Split(train=0.8, eval=0.2)`, or a mapping. The default is train 0.8, eval 0.1,
+            test 0.1, by a hash of the image's name.
         shards: `Shards(count=4)`, `Shards(target_size="150MB")`, or a mapping.
         duplicates: `Duplicates(exact="first")`, or a mapping.
         features: `Features(preset="tfds")`, or a mapping.
-        verify: `header`, or `full`: every image is decoded once before it is written.
-        image_options: `Images(orientation="apply")`, or a mapping: size, encoding and checks of the stored images.
         rejects: `Rejects(max_fraction=0.05)`, or a mapping: how many inputs may be rejected.
-        span: which deliveries of a path with `{SPAN}` or a date are read: `newest`, `all`, a number or a date, or a
-            list of the first and the last.
-        source: the ingest itself, in place of all the above; see `from_config` and `at_run`.
+        reuse_from: dataset of an earlier ingest: images that have not changed are copied from there.
+        base: folder that relative paths start from; by default the working directory.
 
     Outputs:
         examples: `standard_artifacts.Examples` with its splits in `split_names`, and `span` and `version` of the newest
@@ -85,7 +82,7 @@ class ImageExampleGen(base_beam_component.BaseBeamComponent):
             `docs/reference/tfrecord-features.md`.
 
     Raises:
-        UsageError: the input is wrong, or neither `images` nor `source` is given.
+        UsageError: the input is wrong, or missing.
         ConfigError: an option is wrong; the message names its YAML key.
         CheckFailed: nothing matches, or images without annotations are not allowed.
     """
@@ -93,52 +90,44 @@ class ImageExampleGen(base_beam_component.BaseBeamComponent):
     SPEC_CLASS = ImageExampleGenSpec
     EXECUTOR_SPEC = executor_spec.BeamExecutorSpec(executor.Executor)
 
-    @partial(check_arguments, whole="source")
+    @check_arguments
     def __init__(
         self,
-        images: str | None = None,
+        input: Options[InputConfig] = None,  # noqa: A002 -- the name of the section
         *,
-        labels: LabelsConfig | None = None,
         task: str = "segmentation",
-        classes: Sequence[str] | Mapping[str, int] | str | None = None,
-        split: SplitConfig | Mapping[str, Any] | None = None,
-        shards: ShardsConfig | Mapping[str, Any] | None = None,
-        duplicates: DuplicatesConfig | Mapping[str, Any] | None = None,
-        features: FeaturesConfig | Mapping[str, Any] | None = None,
-        verify: str | None = None,
-        image_options: ImagesConfig | Mapping[str, Any] | None = None,
-        rejects: RejectsConfig | Mapping[str, Any] | None = None,
-        span: str | int | Sequence[Any] = NEWEST,
-        source: IngestSource | None = None,
+        images: Options[ImagesConfig] = None,
+        split: Options[SplitConfig] = None,
+        shards: Options[ShardsConfig] = None,
+        duplicates: Options[DuplicatesConfig] = None,
+        features: Options[FeaturesConfig] = None,
+        rejects: Options[RejectsConfig] = None,
+        reuse_from: str | None = None,
+        base: str | None = None,
     ) -> None:
-        if source is None:
-            if images is None:
-                raise UsageError("ImageExampleGen: neither images nor source is given. Give a folder of images.")
-            sections: dict[str, Any] = {
-                "split": split,
-                "shards": shards,
-                "duplicates": duplicates,
-                "features": features,
-            }
-            sections |= {"images": image_options, "rejects": rejects}
-            config = inline_config(
-                images, task=task, labels=labels, classes=classes, verify=verify, span=span, **sections
-            )
-            refuse_baseline(SPLITS, config.split.keep_from)
-            source = IngestSource.of(config)
-        super().__init__(
-            ImageExampleGenSpec(
-                input_fingerprint=source.fingerprint,
-                recipe=source.recipe,
-                input_location=source.location,
-                examples=Channel(type=standard_artifacts.Examples),
-            )
+        required("ImageExampleGen", "input", input, 'Input("images")')
+        config = config_of(
+            input,
+            task=task,
+            images=images,
+            split=split,
+            shards=shards,
+            duplicates=duplicates,
+            features=features,
+            rejects=rejects,
+            reuse_from=reuse_from,
+            base=base,
         )
+        for path, dataset in ((SPLITS, config.split.keep_from), (COPIED, reuse_from)):
+            refuse_baseline(path, dataset)
+        super().__init__(_spec(IngestSource.of(config)))
+
+    from_config = FromConfig(__init__, with_baseline=True)
 
     @classmethod
-    def from_config(cls, config: str | Config) -> ImageExampleGen:
-        """Takes the input and its options from a configuration, or from its YAML file; hashes the input now."""
-        return cls(source=IngestSource.of(resolve_baseline(as_config(config))))
+    def of_source(cls, source: IngestSource) -> ImageExampleGen:
+        """Takes an input that was listed and hashed before, or is when the pipeline runs."""
+        return component_of(cls, _spec(source))
 
     @classmethod
     def at_run(cls, resolver: InputResolver) -> ImageExampleGen:
@@ -152,4 +141,13 @@ class ImageExampleGen(base_beam_component.BaseBeamComponent):
             raise UsageError(f"ImageExampleGen.at_run: resolver: {problem}. Give the component itself.")
         found = {name: output.future()[0].value for name, output in resolver.outputs.items()}
         recipe = found.get(SETTLED_RECIPE, resolver.exec_properties[RECIPE])
-        return cls(source=IngestSource(found[FINGERPRINT], recipe, found[LOCATION]))
+        return cls.of_source(IngestSource(found[FINGERPRINT], recipe, found[LOCATION]))
+
+
+def _spec(source: IngestSource) -> ImageExampleGenSpec:
+    return ImageExampleGenSpec(
+        input_fingerprint=source.fingerprint,
+        recipe=source.recipe,
+        input_location=source.location,
+        examples=Channel(type=standard_artifacts.Examples),
+    )

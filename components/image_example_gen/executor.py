@@ -29,8 +29,7 @@ from shardwright.ingest import (
     written_notes,
 )
 from shardwright.ingest.baseline import baseline_source
-from shardwright.ingest.probe import Look, Part, Seen
-from shardwright.ingest.shared_parts import look_at_part, look_fingerprint, share_parts, shared_results
+from shardwright.ingest.probe import Look, Part, Seen, look_at_part, look_fingerprint, share_parts, shared_results
 from shardwright.running.progress import print_note
 from shardwright.staging.staged import shard_progress
 from shardwright.staging.staging import Staging

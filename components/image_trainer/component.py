@@ -6,9 +6,8 @@ import dataclasses
 import importlib.util
 import os
 from collections.abc import Mapping
-from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypedDict
+from typing import Any
 
 from tfx import v1 as tfx
 from tfx.dsl.components.base import executor_spec
@@ -16,57 +15,17 @@ from tfx.types import BaseChannel
 
 from shardwright.components.image_trainer.executor import CODE_KEY, Executor, OwnExecutor
 from shardwright.components.image_trainer.run_fn import RECIPE_KEY, RUN_FN, RUNNING_KEY, WARM_START_KEY, WEIGHTS_KEY
-from shardwright.components.image_trainer.spec import AS_USUAL, RunOptions, TrainRecipe
-from shardwright.components.runtime.component_arguments import check_arguments, check_json
+from shardwright.components.image_trainer.spec import TrainRecipe
+from shardwright.components.runtime.component_arguments import FromConfig, Options, check_arguments, check_json
 from shardwright.components.runtime.user_code import check_defines, code_files, import_path, module_source
-from shardwright.config import Config, as_config
-from shardwright.config.inline import inline_config
+from shardwright.config import Config, EvaluatorConfig, InputConfig, LoaderConfig, SplitConfig, TrainerConfig
+from shardwright.config.canonical import run_options
+from shardwright.config.constructors import config_of
 from shardwright.config.trainer import BLESSED
+from shardwright.config.transform import TransformConfig
 from shardwright.errors import UsageError
 from shardwright.evaluation.submission import LAYOUTS, layout_of_table
 from shardwright.storage import is_remote
-
-if TYPE_CHECKING:
-    from typing_extensions import Unpack
-
-
-class TrainerOptions(TypedDict, total=False):
-    """The keys of `trainer` in YAML."""
-
-    model: str
-    epochs: int | None
-    batch_size: int
-    learning_rate: float | None
-    base_filters: int
-    seed: int
-    loss: str
-    label_smoothing: float
-    outputs: str
-    class_weights: str
-    encoder: str
-    weights: str | None
-    encoder_rate: float
-    encoder_trainable_from: int
-    optimizer: str
-    weight_decay: float | None
-    decayed: list[str] | tuple[str, ...]
-    clip_norm: float
-    rate_rule: str
-    schedule: str
-    warm_up: float
-    patience: int | None
-    precision: str
-    warm_start: str
-    text: list[str] | tuple[str, ...]
-    ema: float | None
-    accumulate: int
-    callbacks: str | None
-    evaluate_every: int
-    log_every: int
-    profile: Mapping[str, list[int]]
-    accelerator: str
-    hosts: int
-    checkpoint: Mapping[str, int]
 
 
 class ImageTrainer(tfx.components.Trainer):
@@ -78,10 +37,10 @@ class ImageTrainer(tfx.components.Trainer):
 
     Your own code may take part in three ways:
 
-    * `model="mine:build"`: a function that builds the Keras model;
-    * `callbacks="mine:callbacks"`: a function that returns Keras callbacks;
+    * `trainer=Trainer(model="mine:build")`: a function that builds the Keras model;
+    * `trainer=Trainer(callbacks="mine:callbacks")`: a function that returns Keras callbacks;
     * `run_fn` or `module_file`: a function that trains and exports, as TFX's Trainer calls it. It gets TFX's `FnArgs`;
-      `fn_args.custom_config["recipe"]` has the options below that differ from their defaults, by the sections of the
+      `fn_args.custom_config["recipe"]` has the options that differ from their defaults, by the sections of the
       configuration: `["trainer"]["epochs"]`. The model gets the lineage that Pusher needs.
 
     Example:
@@ -90,40 +49,31 @@ class ImageTrainer(tfx.components.Trainer):
             transform.outputs["transformed_examples"],
             transform.outputs["transform_graph"],
             task="classification",
-            epochs=20,
-            batch_size=32,
-            loader={"augment": ["flip_left_right"]},
+            trainer=Trainer(epochs=20, batch_size=32),
+            loader=Loader(augment=["flip_left_right"]),
         )
         ```
 
     Args:
         examples: the `transformed_examples` of ImageTransform.
         transform_graph: the `transform_graph` of ImageTransform.
-        base_model: a model to begin with, such as BaselineResolver's `model`; needs `warm_start="blessed"`.
+        base_model: a model to begin with, such as BaselineResolver's `model`; needs `Trainer(warm_start="blessed")`.
         task: `segmentation` or `classification`.
-        eval_split: whether a split `eval` chooses the best epoch; without one the last epoch is kept.
-        loader: keys of `loader` in YAML: `normalize` ("imagenet_torch"), `augment` (["auto"]), `order` ("fast"),
-            `shuffle_buffer` (1024 images).
-        evaluator: keys of `evaluator` in YAML that the exported model has: `threshold` and `min_area` ("tuned": chosen
-            for each class on `eval`), `flips` (none).
+        trainer: `Trainer(epochs=20, batch_size=32)`, or a mapping of the keys of `trainer` in YAML: the model, its
+            loss and optimizer, devices and checkpoints.
+        loader: `Loader(augment=["flip_left_right"])`, or a mapping: augmentations, normalization, order.
+        evaluator: `Evaluator(threshold=0.5, flips=["left_right"])`, or a mapping. Only what the exported model has
+            counts: `threshold` and `min_area`, by default chosen for each class on `eval`, and `flips`.
+        split: that of ImageExampleGen. A split `eval` chooses the best epoch; without one the last epoch is kept.
+        transform: that of ImageTransform, for `Trainer(text=["caption"])`.
+        input: that of ImageExampleGen. If its masks are a table, `predict` writes the same layout by default.
+        base: folder that relative paths start from; by default the working directory.
         run_fn: import path of your function, `package.module.run_fn`. Its code is part of the cache key, with
             all that it imports from your own folders.
         module_file: a Python file with your function `run_fn`, which TFX packs for the task.
         custom_config: further values for your function.
-        recipe: the options of `trainer`, `loader` and `evaluator` together, instead of those.
-        run_options: accelerator, hosts and checkpoints, with `recipe`.
         custom_job: options of TFX's extension for Vertex AI (`ai_platform_enable_vertex`, `ai_platform_vertex_region`,
             `ai_platform_training_args`); the training, also that of your function, then runs in a CustomJob.
-        **trainer: keys of `trainer` in YAML, with the same defaults: `model` ("auto"), `epochs` (from the number of
-            images), `batch_size` (16 images over all devices), `learning_rate` (from the model), `base_filters` (16),
-            `seed` (1). Loss: `loss` ("auto"), `label_smoothing` (0.0), `class_weights` ("auto"), `outputs` ("auto").
-            Encoder: `encoder` ("compact"), `weights` (file of the encoder's weights), `encoder_rate` (1.0),
-            `encoder_trainable_from` (1). Optimizer: `optimizer` ("adamw"), `weight_decay` (0.001), `decayed`
-            (patterns, `["*kernel"]`), `clip_norm` (1.0), `rate_rule` ("none"), `schedule` ("cosine"), `warm_up` (0.05
-            of the steps), `accumulate` (1 batch for each update), `ema` (none), `patience` (none). Devices: `precision`
-            ("float32"), `accelerator` ("auto"), `hosts` (1). Others: `warm_start` ("none"), `text` (columns of
-            ImageTransform's `text`), `callbacks` (import path), `evaluate_every` (1 epoch), `log_every` (50 steps),
-            `profile` (`{"steps": [100, 110]}`), `checkpoint` (`{"every": 500, "keep": 2}`).
 
     Raises:
         ConfigError: a value is wrong; the message names it as a key of the YAML file.
@@ -131,11 +81,7 @@ class ImageTrainer(tfx.components.Trainer):
             read; only one of `base_model` and `warm_start="blessed"` is given.
     """
 
-    @partial(
-        check_arguments,
-        whole="recipe",
-        allowed=("run_options", "custom_job", "custom_config", "run_fn", "module_file"),
-    )
+    @check_arguments
     def __init__(
         self,
         examples: BaseChannel,
@@ -143,28 +89,36 @@ class ImageTrainer(tfx.components.Trainer):
         base_model: BaseChannel | None = None,
         *,
         task: str = "segmentation",
-        eval_split: bool = True,
-        loader: Mapping[str, Any] | None = None,
-        evaluator: Mapping[str, Any] | None = None,
+        trainer: Options[TrainerConfig] = None,
+        loader: Options[LoaderConfig] = None,
+        evaluator: Options[EvaluatorConfig] = None,
+        split: Options[SplitConfig] = None,
+        transform: Options[TransformConfig] = None,
+        input: Options[InputConfig] = None,  # noqa: A002 -- the name of the section
+        base: str | None = None,
         run_fn: str | None = None,
         module_file: str | None = None,
         custom_config: Mapping[str, Any] | None = None,
-        recipe: TrainRecipe | None = None,
-        run_options: Mapping[str, Any] | None = None,
         custom_job: Mapping[str, Any] | None = None,
-        **trainer: Unpack[TrainerOptions],
     ) -> None:
         if run_fn and module_file:
             raise UsageError("ImageTrainer: run_fn and module_file are both given. Give one of them.")
-        if recipe is None:
-            config = _config(task, loader, evaluator, trainer)
-            recipe, run_options = TrainRecipe.from_config(config), _run_options(config)
-            recipe = recipe if eval_split else dataclasses.replace(recipe, eval_split="")
+        config = config_of(
+            input,
+            task=task,
+            trainer=trainer,
+            loader=loader,
+            evaluator=evaluator,
+            split=split,
+            transform=transform,
+            base=base,
+        )
+        recipe = dataclasses.replace(TrainRecipe.from_config(config), submission=_submission(config))
         if not (run_fn or module_file):
             _check_start(recipe, base_model)
         for option, given in (("custom_config", custom_config), ("custom_job", custom_job)):
             check_json(given, f"ImageTrainer: {option}")
-        values = {RECIPE_KEY: recipe.to_dict(), **(run_options or {}), **(custom_job or {}), **(custom_config or {})}
+        values = {RECIPE_KEY: recipe.to_dict(), **_run_options(config), **(custom_job or {}), **(custom_config or {})}
         if run_fn:
             values |= _source(run_fn)
         if module_file:
@@ -187,50 +141,7 @@ class ImageTrainer(tfx.components.Trainer):
         else:
             self.executor_spec = executor_spec.ExecutorClassSpec(OwnExecutor if run_fn or module_file else Executor)
 
-    @classmethod
-    def from_config(
-        cls,
-        config: str | Config,
-        examples: BaseChannel,
-        transform_graph: BaseChannel,
-        base_model: BaseChannel | None = None,
-        *,
-        custom_job: Mapping[str, Any] | None = None,
-    ) -> ImageTrainer:
-        """Takes the options from the sections `trainer`, `loader` and `evaluator` of a configuration.
-
-        Args:
-            config: the configuration, or its YAML file.
-            examples: see above.
-            transform_graph: see above.
-            base_model: used where `trainer.warm_start` is `blessed`, and needed there.
-            custom_job: options of TFX's extension for Vertex AI; the training then runs in a job on another machine.
-        """
-        loaded = as_config(config)
-        recipe = dataclasses.replace(TrainRecipe.from_config(loaded), submission=_submission(loaded))
-        return cls(
-            examples,
-            transform_graph,
-            # Its artifact, and so the cache key, changes whenever another model is blessed.
-            base_model if recipe.trainer.warm_start == BLESSED else None,
-            recipe=recipe,
-            run_options=_run_options(loaded),
-            custom_job=custom_job,
-        )
-
-
-def _config(
-    task: str, loader: Mapping[str, Any] | None, evaluator: Mapping[str, Any] | None, trainer: Mapping[str, Any]
-) -> Config:
-    options = {name: list(value) if isinstance(value, tuple) else value for name, value in trainer.items()}
-    given = {name: value for name, value in options.items() if value is not None}
-    # The columns are those of ImageTransform, which checks their options.
-    text = given.get("text", ())
-    columns = text if isinstance(text, list) else [text]
-    transform: dict[str, Any] = {"text": {column: {} for column in columns if isinstance(column, str)}}
-    return inline_config(
-        ".", task=task, transform=transform, trainer=given, loader=loader or {}, evaluator=evaluator or {}
-    )
+    from_config = FromConfig(__init__)
 
 
 def _check_start(recipe: TrainRecipe, base_model: BaseChannel | None) -> None:
@@ -244,7 +155,7 @@ def _check_start(recipe: TrainRecipe, base_model: BaseChannel | None) -> None:
     if base_model is not None and not blessed:
         raise UsageError(
             "ImageTrainer: base_model is given, and warm_start is not 'blessed'. "
-            'Write warm_start="blessed", or leave base_model out.'
+            'Write trainer=Trainer(warm_start="blessed"), or leave base_model out.'
         )
 
 
@@ -287,10 +198,10 @@ def _module_source(file: str) -> dict[str, Any]:
 
 def _run_options(config: Config) -> dict[str, Any]:
     """Returns accelerator, hosts and checkpoints that are not the default. No path of this machine."""
-    running, start = RunOptions.from_config(config), config.trainer.warm_start
-    options: dict[str, Any] = {} if running == AS_USUAL else {RUNNING_KEY: running.to_dict()}
-    places = {WARM_START_KEY: start, WEIGHTS_KEY: config.trainer.weights or ""}
-    return {**options, **{key: place for key, place in places.items() if is_remote(place)}}
+    running = run_options(config.trainer)
+    places = {WARM_START_KEY: config.trainer.warm_start, WEIGHTS_KEY: config.trainer.weights or ""}
+    remote = {key: place for key, place in places.items() if is_remote(place)}
+    return {**({RUNNING_KEY: running} if running else {}), **remote}
 
 
 def _submission(config: Config) -> str:

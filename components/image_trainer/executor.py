@@ -44,7 +44,7 @@ class Executor(trainer_executor.GenericExecutor):
             examples = [as_artifact(open_all(examples, self._get_tmp_dir))]
         input_dict = {**input_dict, EXAMPLES_KEY: examples}
         known = {split for one in examples for split in artifact_utils.decode_split_names(one.split_names)}
-        for key, fix in ((TRAIN_ARGS_KEY, ""), (EVAL_ARGS_KEY, " Or write eval_split=False.")):
+        for key, fix in ((TRAIN_ARGS_KEY, ""), (EVAL_ARGS_KEY, " Or write split=Split(train=1).")):
             for split in json.loads(exec_properties[key]).get("splits", ()):
                 if split not in known:
                     problem = f"the split {split!r} is missing; the splits are {', '.join(sorted(known))}"

@@ -22,11 +22,9 @@ from shardwright.components.image_trainer.defaults import with_defaults
 from shardwright.components.image_trainer.devices.hosts import this_host
 from shardwright.components.image_trainer.devices.placement import BACKEND, Machine, choose_placement, readable
 from shardwright.components.image_trainer.spec import (
-    AS_USUAL,
     EVAL_SPLIT,
     MODEL_FILE,
     SPEC_FILE,
-    RunOptions,
     TextColumn,
     TrainRecipe,
     TrainSpec,
@@ -43,7 +41,7 @@ from shardwright.components.image_trainer.worker import WORKER, Message, run_wor
 from shardwright.components.image_transform.transformed_features import asset_name
 from shardwright.components.runtime.artifacts import flush_artifact
 from shardwright.components.runtime.user_code import check_code
-from shardwright.config.trainer import BLESSED, DIGEST, FRESH, MODELS, check_learning
+from shardwright.config.trainer import BLESSED, DIGEST, FRESH, MODELS, TrainerConfig, check_learning
 from shardwright.config.transform import KEEP
 from shardwright.dataset.manifest import MULTI, NONE
 from shardwright.dataset.reader import ImageDataset
@@ -73,25 +71,25 @@ def run_fn(fn_args: Any) -> None:
 
     Args:
         fn_args: `tfx.components.FnArgs`. `custom_config[RECIPE_KEY]` is `TrainRecipe.to_dict()`; `[RUNNING_KEY]` is
-            `RunOptions.to_dict()`, if it is not the default. The examples are a dataset of ImageTransform, found
+            `TrainRecipe.running`, if that is not empty. The examples are a dataset of ImageTransform, found
             through the first of `train_files`. Only the first host writes to the folders named here.
 
     Raises:
         ConfigError: this machine has no such accelerator, or has one that would stay idle.
         ShardwrightError: a worker failed.
     """
-    running = RunOptions(**fn_args.custom_config.get(RUNNING_KEY, {}))
-    host = this_host(os.environ, running.hosts)
+    running = fn_args.custom_config.get(RUNNING_KEY, {})
+    host = this_host(os.environ, running.get("hosts", TrainerConfig.hosts))
     # Before anything is read: a machine that cannot train is refused at once.
-    choose_placement(running.accelerator, host.count, Machine.look(os.environ))
-    recipe = TrainRecipe.from_dict(fn_args.custom_config[RECIPE_KEY])
+    accelerator = running.get("accelerator", TrainerConfig.accelerator)
+    choose_placement(accelerator, host.count, Machine.look(os.environ))
+    recipe = TrainRecipe.from_dict(fn_args.custom_config[RECIPE_KEY], running)
     check_code(recipe.code, option="trainer.model")
     check_code(recipe.callbacks_code, option="trainer.callbacks")
     train = partial(
         train_and_export,
         recipe,
         dataset=Path(fn_args.train_files[0]).parents[1],  # TFX names <dataset>/Split-train/*.
-        running=running,
         warm_from=_warm_from(recipe, fn_args),
         weights_from=_weights_from(recipe, fn_args),
         transform_graph=fn_args.transform_graph_path or "",
@@ -115,10 +113,10 @@ def train_and_export(
     dataset: Path,
     run_folder: Path,
     export_folder: Path,
-    running: RunOptions = AS_USUAL,
     warm_from: str = "",
     weights_from: str = "",
     transform_graph: str = "",
+    finished: str = "",
 ) -> TrainSpec:
     """Trains on a transformed dataset and writes the SavedModel. An interrupted training continues.
 
@@ -126,32 +124,37 @@ def train_and_export(
     to `run_folder`. They are deleted after the export. Only the first host exports.
 
     Args:
-        recipe: the options that shape the model.
+        recipe: the sections of the configuration.
         dataset: folder of a dataset of ImageTransform.
         run_folder: gets spec.json, model.keras, history.json, training.json, TensorBoard logs and the workers' logs.
         export_folder: gets the SavedModel.
-        running: accelerator, hosts and checkpoints.
         warm_from: file with the initial weights, or a folder with one; empty: none.
         weights_from: file or URL of the encoder's weights; empty: random initial weights.
         transform_graph: folder of the TransformGraph written with the dataset; needed for a model that reads texts.
+        finished: fingerprint of the training whose model is in `export_folder` already; empty: none is.
 
     Returns:
-        The specification that the workers got.
+        The specification that the workers got, or would get.
 
     Raises:
+        UsageError: `export_folder` has the model of another training.
         DatasetError: there is no such dataset, or nothing to train on.
         ConfigError: this machine has no such accelerator, or the number of hosts differs.
         ShardwrightError: a worker failed.
     """
-    host = this_host(os.environ, running.hosts)
-    placement = choose_placement(running.accelerator, host.count, Machine.look(os.environ))
+    host = this_host(os.environ, recipe.trainer.hosts)
+    placement = choose_placement(recipe.trainer.accelerator, host.count, Machine.look(os.environ))
     if note := placement.unused_backend(os.environ):
         print_note(note)
     digest = ImageDataset.open(dataset).manifest.digest
     run_folder.mkdir(parents=True, exist_ok=True)
     spec = spec_of(recipe, dataset, run_folder, export_folder, print_note)
     spec = _with_files(spec, warm_from, weights_from, transform_graph)
-    spec = dataclasses.replace(spec, running=running, checkpoints=_checkpoints(spec, run_folder))
+    if finished:
+        if finished == spec.fingerprint:
+            return spec
+        raise UsageError(f"{export_folder}: has the model of another training. Give another folder, or delete it.")
+    spec = dataclasses.replace(spec, checkpoints=_checkpoints(spec, run_folder))
     spec.write(run_folder / SPEC_FILE)
     _train(spec, run_folder, {**placement.to_environment(os.environ), **host.to_environment()})
     if host.publishes:
@@ -224,14 +227,14 @@ def spec_of(
     if recipe.loader.normalize == "dataset":
         statistics = loader.dataset_statistics(dataset)
         mean, std = tuple(statistics["mean"]), tuple(statistics["std"])
-    auto = recipe.trainer.class_weights == "auto"
+    measured = read_statistics(dataset) if Path(dataset, STATISTICS_FILE).is_file() else {}
     recipe, notes = with_defaults(
         recipe,
         task=manifest.task,
         classes=manifest.classes,
         images=opened.num_records(_TRAIN),
         # A subset or a merge has none that were measured.
-        statistics=read_statistics(dataset) if auto and Path(dataset, STATISTICS_FILE).is_file() else {},
+        statistics=measured,
     )
     for text in notes:
         note(f"trainer: {text}")
@@ -254,7 +257,7 @@ def spec_of(
         ignore=manifest.ignores,
         multi=manifest.labels == MULTI,
         class_weights=weights,
-        ingested=_ingested(dataset),
+        ingested=dict(measured.get("ingested", {})),
     )
 
 
@@ -283,13 +286,6 @@ def _check_task(recipe: TrainRecipe, task: str) -> None:
             f"ImageTrainer: task: {given!r} (the default is 'segmentation'), but the examples are for {task!r}. "
             f"Write task={task!r}."
         ) from None
-
-
-def _ingested(dataset: Path) -> dict[str, Any]:
-    """Returns the ingest's image options; none for a dataset that was not transformed."""
-    if not Path(dataset, STATISTICS_FILE).is_file():
-        return {}
-    return dict(read_statistics(dataset).get("ingested", {}))
 
 
 def _with_files(spec: TrainSpec, warm_from: str, weights_from: str, transform_graph: str) -> TrainSpec:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,8 @@ from typing import Any
 from shardwright.components.image_trainer.training.warm_start import weights_file
 from shardwright.components.runtime.user_code import code_files
 from shardwright.config import Config, EvaluatorConfig, LoaderConfig, TrainerConfig
-from shardwright.config.canonical import read_section, recipe_options
+from shardwright.config.canonical import read_section, recipe_options, run_options
+from shardwright.config.parse_values import parse_section, plain_value
 from shardwright.config.trainer import BLESSED, DIGEST, FRESH, is_import_path
 from shardwright.errors import ConfigError, UsageError
 from shardwright.storage import hash_file
@@ -34,6 +35,13 @@ SPEC_FILE = "spec.json"
 MODEL_FILE = "model.keras"
 LOG_FOLDER = "logs"
 
+_SECTIONS: dict[str, type[Any]] = {"trainer": TrainerConfig, "loader": LoaderConfig, "evaluator": EvaluatorConfig}
+_FACTS = ("eval_split", "code", "callbacks_code", "submission")
+# Fields of a specification that are paths or do not shape the model: left out of its fingerprint.
+_PLACES = ("dataset", "output", "export", "running", "checkpoints", "warm_from", "weights_from", "vocabularies")
+# Key of the message with the estimated memory of a step: a process killed for its memory cannot send it later.
+NEEDS = "needs"
+
 
 @dataclass(frozen=True)
 class TrainRecipe:
@@ -41,6 +49,7 @@ class TrainRecipe:
 
     Attributes:
         trainer: `trainer` as `TrainerConfig.effective` returns it, with the digests of files in place of their paths.
+            Accelerator, hosts, checkpoints and logs are not in the cache key; see `running`.
         loader: `loader`.
         evaluator: `threshold`, `min_area` and `flips` of `evaluator`; the model is exported with them.
         eval_split: split that chooses the best epoch; empty: the last epoch is kept.
@@ -59,23 +68,37 @@ class TrainRecipe:
 
     @classmethod
     def from_config(cls, config: Config) -> TrainRecipe:
-        """Returns the recipe of a configuration; the task decides `model: auto`."""
+        """Returns the recipe of a configuration; the task decides `model: auto`.
+
+        Raises:
+            UsageError: a file of weights cannot be read.
+        """
         trainer, evaluator = config.trainer, config.evaluator
-        trainer = dataclasses.replace(
-            trainer.effective(config.task), weights=_weights(config), warm_start=_warm_start(config)
-        )
-        shaping = EvaluatorConfig(
-            threshold=evaluator.threshold,
-            min_area=evaluator.min_area,
-            flips=tuple(dict.fromkeys(evaluator.flips)),
-        )
+        weights, start = trainer.weights, trainer.warm_start
+        if weights is not None:
+            path = config.resolve(weights)
+            hashed = hash_file(path)
+            if hashed is None:
+                fix = "Give a file of weights, or remove trainer.weights"
+                raise UsageError(f"trainer.weights: {path} cannot be read. {fix}.")
+            weights = DIGEST + hashed.content_id.hex()
+        if start not in (FRESH, BLESSED):
+            start = DIGEST + weights_file(config.resolve(start))[1]
+
+        def code(option: str, path: str | None) -> dict[str, str]:
+            return code_files(path, config.base, option=option) if path else {}
+
         return cls(
-            trainer,
+            dataclasses.replace(trainer.effective(config.task), weights=weights, warm_start=start),
             config.loader,
-            shaping,
+            EvaluatorConfig(
+                threshold=evaluator.threshold,
+                min_area=evaluator.min_area,
+                flips=tuple(dict.fromkeys(evaluator.flips)),
+            ),
             eval_split=EVAL_SPLIT if EVAL_SPLIT in config.split.names else "",
-            code=_code("trainer.model", trainer.model if is_import_path(trainer.model) else None, config),
-            callbacks_code=_code("trainer.callbacks", trainer.callbacks, config),
+            code=code("trainer.model", trainer.model if is_import_path(trainer.model) else None),
+            callbacks_code=code("trainer.callbacks", trainer.callbacks),
         )
 
     @property
@@ -90,16 +113,20 @@ class TrainRecipe:
         area = self.evaluator.min_area
         return 0 if isinstance(area, str) else area
 
+    @property
+    def running(self) -> dict[str, Any]:
+        """The options of `trainer` that do not shape the model, as plain values without defaults."""
+        return run_options(self.trainer)
+
     def to_dict(self) -> dict[str, Any]:
         """Returns plain values for JSON, without options at their defaults."""
         sections = {name: recipe_options(getattr(self, name)) for name in _SECTIONS}
         facts = {name: getattr(self, name) for name in _FACTS}
-        given = {name: value for name, value in {**sections, **facts}.items() if value}
-        return {"version": RECIPE_VERSION, **given}
+        return {"version": RECIPE_VERSION, **{name: value for name, value in (sections | facts).items() if value}}
 
     @classmethod
-    def from_dict(cls, value: Mapping[str, Any]) -> TrainRecipe:
-        """Reads the form of `to_dict`.
+    def from_dict(cls, value: Mapping[str, Any], running: Mapping[str, Any] | None = None) -> TrainRecipe:
+        """Reads the forms of `to_dict` and `running`.
 
         Raises:
             UsageError: an option is unknown, or another version of Shardwright wrote the recipe.
@@ -107,91 +134,20 @@ class TrainRecipe:
         version, wrong = value.get("version"), sorted(set(value) - {"version", *_SECTIONS, *_FACTS})
         # Once a checksum of one file.
         wrong += [name for name in ("code", "callbacks_code") if isinstance(value.get(name), str)]
-        if version != RECIPE_VERSION or wrong:
-            raise _of_another_version(version, f"unknown fields: {', '.join(wrong) or 'none'}")
+        problem = f"unknown fields: {', '.join(wrong) or 'none'}"
         try:
-            sections = {name: read_section(kind, value.get(name, {}), name) for name, kind in _SECTIONS.items()}
+            if version == RECIPE_VERSION and not wrong:
+                sections = {name: read_section(kind, value.get(name, {}), name) for name, kind in _SECTIONS.items()}
+                if running:
+                    trainer = {**plain_value(sections["trainer"]), **running}
+                    sections["trainer"] = parse_section(TrainerConfig, trainer, TrainerConfig.PATH)
+                return cls(**sections, **{name: value[name] for name in _FACTS if name in value})
         except ConfigError as error:
-            raise _of_another_version(version, str(error)) from None
-        return cls(**sections, **{name: value[name] for name in _FACTS if name in value})
-
-
-_SECTIONS: dict[str, type[Any]] = {"trainer": TrainerConfig, "loader": LoaderConfig, "evaluator": EvaluatorConfig}
-_FACTS = ("eval_split", "code", "callbacks_code", "submission")
-
-
-def _of_another_version(version: object, problem: str) -> UsageError:
-    return UsageError(
-        f"this trainer's recipe is of another Shardwright (version {version!r}, this one writes {RECIPE_VERSION}; "
-        f"{problem}). Run it with the Shardwright that wrote it, or compile the pipeline again."
-    )
-
-
-def _code(option: str, path: str | None, config: Config) -> dict[str, str]:
-    return code_files(path, config.base, option=option) if path else {}
-
-
-def _weights(config: Config) -> str | None:
-    """Returns `trainer.weights` with the file's digest in place of its path."""
-    path = config.trainer.weights
-    if path is None:
-        return None
-    path = config.resolve(path)
-    found = hash_file(path)
-    if found is None:
-        raise UsageError(f"trainer.weights: {path} cannot be read. Give a file of weights, or remove trainer.weights.")
-    return DIGEST + found.content_id.hex()
-
-
-def _warm_start(config: Config) -> str:
-    """Returns `trainer.warm_start` with the file's digest in place of its path."""
-    start = config.trainer.warm_start
-    return start if start in (FRESH, BLESSED) else DIGEST + weights_file(config.resolve(start))[1]
-
-
-# Fields of a specification that are paths or do not shape the model: left out of its fingerprint.
-_PLACES = ("dataset", "output", "export", "running", "checkpoints", "warm_from", "weights_from", "vocabularies")
-
-
-@dataclass(frozen=True)
-class RunOptions:
-    """Options of a run that do not shape the model.
-
-    Attributes:
-        accelerator: `trainer.accelerator`, see `placement`.
-        hosts: `trainer.hosts`.
-        every: steps between two checkpoints.
-        keep: checkpoints that are kept.
-        log_every: steps between two lines of the log.
-        profile: the first step of a trace and the one after its last; empty: no trace.
-    """
-
-    accelerator: str = "auto"
-    hosts: int = 1
-    every: int = 500
-    keep: int = 2
-    log_every: int = 50
-    profile: Sequence[int] = ()
-
-    @classmethod
-    def from_config(cls, config: Config) -> RunOptions:
-        """Returns the options of a configuration."""
-        trainer = config.trainer
-        return cls(
-            accelerator=trainer.accelerator,
-            hosts=trainer.hosts,
-            every=trainer.checkpoint.every,
-            keep=trainer.checkpoint.keep,
-            log_every=trainer.log_every,
-            profile=trainer.profile.steps,
+            problem = str(error)
+        raise UsageError(
+            f"this trainer's recipe is of another Shardwright (version {version!r}, this one writes {RECIPE_VERSION}; "
+            f"{problem}). Run it with the Shardwright that wrote it, or compile the pipeline again."
         )
-
-    def to_dict(self) -> dict[str, Any]:
-        """Returns plain values for JSON, without defaults."""
-        return {f.name: getattr(self, f.name) for f in dataclasses.fields(self) if getattr(self, f.name) != f.default}
-
-
-AS_USUAL = RunOptions()
 
 
 @dataclass(frozen=True)
@@ -232,7 +188,6 @@ class TrainSpec:
         ignore: whether masks mark pixels that are not counted.
         multi: whether an image may have several classes.
         class_weights: weight of every class in the loss; `None`: equal weights.
-        running: accelerator, hosts and checkpoints.
         checkpoints: folder or URL for checkpoints.
         warm_from: file with the initial weights; empty: none.
         warm_digest: BLAKE3 of that file.
@@ -257,7 +212,6 @@ class TrainSpec:
     ignore: bool = False
     multi: bool = False
     class_weights: tuple[float, ...] | None = None
-    running: RunOptions = AS_USUAL
     checkpoints: str = ""
     warm_from: str = ""
     warm_digest: str = ""
@@ -280,39 +234,21 @@ class TrainSpec:
     @property
     def fingerprint(self) -> str:
         """Fingerprint of the training: it depends on data and recipe, not on paths."""
-        value = self.to_dict()
-        for place in _PLACES:
-            value.pop(place, None)
-        return fingerprint(value)
+        return fingerprint({name: value for name, value in self.to_dict().items() if name not in _PLACES})
 
     def to_dict(self) -> dict[str, Any]:
-        """Returns plain values for JSON."""
-        value = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
-        value["recipe"], value["running"] = self.recipe.to_dict(), self.running.to_dict()
-        value["texts"] = [dataclasses.asdict(column) for column in self.texts]
-        for name in (
-            "ignore",
-            "multi",
-            "class_weights",
-            "running",
-            "checkpoints",
-            "warm_from",
-            "warm_digest",
-            "weights_from",
-            "texts",
-            "vocabularies",
-            "ingested",
-        ):
-            if not value[name]:
-                del value[name]  # So that a later field does not change fingerprints of trainings without it.
-        return {name: list(v) if isinstance(v, tuple) else v for name, v in value.items()}
+        """Returns plain values for JSON. Empty options are left out: a later one changes no fingerprint without it."""
+        fields = dataclasses.fields(self)
+        needed = {field.name for field in fields if field.default is field.default_factory is dataclasses.MISSING}
+        value = {field.name: plain_value(getattr(self, field.name)) for field in fields}
+        value |= {"recipe": self.recipe.to_dict(), "running": self.recipe.running}
+        return {name: inner for name, inner in value.items() if inner or name in needed}
 
     @classmethod
     def from_dict(cls, value: Mapping[str, Any]) -> TrainSpec:
         """Reads the form of `to_dict`."""
         plain: dict[str, Any] = {name: tuple(v) if isinstance(v, list) else v for name, v in value.items()}
-        plain["recipe"] = TrainRecipe.from_dict(value["recipe"])
-        plain["running"] = RunOptions(**value.get("running", {}))
+        plain["recipe"] = TrainRecipe.from_dict(value["recipe"], plain.pop("running", None))
         plain["texts"] = tuple(TextColumn(**column) for column in value.get("texts", ()))
         return cls(**plain)
 
@@ -324,7 +260,3 @@ class TrainSpec:
     def read(cls, file: Path) -> TrainSpec:
         """Reads a file of `write`."""
         return cls.from_dict(json.loads(file.read_text(encoding="utf-8")))
-
-
-# Key of the message with the estimated memory of a step: a process killed for its memory cannot send it later.
-NEEDS = "needs"

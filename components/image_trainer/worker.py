@@ -137,12 +137,14 @@ def main(jobs: Callable[[TrainSpec], None] | Mapping[str, Callable[[TrainSpec], 
         parser.add_argument("job", choices=sorted(jobs))
     parser.add_argument("--spec", type=Path, required=True)
     options = parser.parse_args()
+    from absl import logging
+
     work = jobs if callable(jobs) else jobs[options.job]
     spec = TrainSpec.read(options.spec)
     threading.Thread(target=_end_with_parent, daemon=True).start()
     _write_whole_lines()
     sys.stderr = escaping(sys.stderr)
-    _silence_tensorflow()
+    logging.set_verbosity(logging.ERROR)
     code = 1
     try:
         work(spec)
@@ -179,12 +181,6 @@ def _end_with_parent() -> None:
     # Not `sys.stdin`: its lock, held by this thread, would block a regular end of the interpreter.
     os.read(0, 1)
     os.kill(os.getpid(), signal.SIGTERM)
-
-
-def _silence_tensorflow() -> None:
-    from absl import logging
-
-    logging.set_verbosity(logging.ERROR)
 
 
 def _parsed(line: str) -> Message | None:
@@ -232,8 +228,8 @@ def train(spec: TrainSpec) -> None:
     """
     preemption = Preemption()
     preemption.listen()
-    here = this_host(os.environ, spec.running.hosts)
-    placement = choose_placement(spec.running.accelerator, here.count, Machine.look(os.environ))
+    here = this_host(os.environ, spec.recipe.trainer.hosts)
+    placement = choose_placement(spec.recipe.trainer.accelerator, here.count, Machine.look(os.environ))
     # Before anything imports Keras or JAX.
     os.environ.update(placement.to_environment(os.environ))
 

@@ -8,10 +8,7 @@ rounded once.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -23,15 +20,15 @@ import tensorflow_transform.beam as tft_beam
 from PIL import Image
 from tensorflow_transform.tf_metadata import dataset_metadata, schema_utils
 
-from shardwright.components.image_transform import text
+from shardwright.components.image_transform import vocabularies
 from shardwright.components.image_transform.serving_preprocess import as_ingested
-from shardwright.components.image_transform.shard_figures import PIXELS, RECORDS, in_groups, read_sums
+from shardwright.components.image_transform.shard_figures import PIXELS, in_groups, read_sums
+from shardwright.components.image_transform.train_figures import GraphPlan
 from shardwright.components.runtime.beam import in_process_pipeline
-from shardwright.config import TransformConfig
-from shardwright.config.transform import KEEP, TextConfig
-from shardwright.dataset.image_encoding import encode_image
+from shardwright.config.transform import KEEP
 from shardwright.dataset.manifest import NONE
 from shardwright.dataset.resampled_annotations import CLASSES
+from shardwright.dataset.stored_image import encode_image
 from shardwright.images import tf_ops
 
 IMAGE_INPUT = "image/encoded"
@@ -40,33 +37,6 @@ LABELS_OUTPUT = "labels"
 CLASSES_ASSET = "vocabulary_classes"
 _PREFIX = "statistics/"
 _SUMS_INPUT = _PREFIX + "sums"
-
-
-@dataclass(frozen=True)
-class GraphPlan:
-    """The content of a TransformGraph.
-
-    Attributes:
-        recipe: size, policy and further options.
-        classes: names in the order of their indices.
-        labels: kind of labels, see `Manifest.labels`.
-        size: height and width of all stored images; `None` if they differ.
-        texts: feature -> its text options.
-        ingested: the ingest's image options, which the graph repeats; see `as_ingested`.
-    """
-
-    recipe: TransformConfig
-    classes: tuple[str, ...]
-    labels: str
-    size: tuple[int, int] | None
-    texts: Mapping[str, TextConfig] = field(default_factory=dict)
-    ingested: Mapping[str, Any] = field(default_factory=dict)
-
-    @property
-    def widths(self) -> dict[str, int]:
-        """Name -> length of each sum, in their order in the graph's input."""
-        sums = {"channel_sum": 3, "channel_square_sum": 3, PIXELS: 1, RECORDS: 1}
-        return {**sums, "present": len(self.classes), "area": len(self.classes)} if self.classes else sums
 
 
 def write_transform_graph(sums: Sequence[str], output: str, plan: GraphPlan, temporary: str) -> None:
@@ -121,7 +91,7 @@ def _preprocess(inputs: Mapping[str, Any], plan: GraphPlan) -> dict[str, Any]:
     if CLASSES in inputs:
         made[LABELS_OUTPUT] = _labels(inputs[CLASSES], plan.classes)
     for name, config in plan.texts.items():
-        made |= text.in_graph(inputs[name], name, config)
+        made |= vocabularies.in_graph(inputs[name], name, config)
     return made
 
 
@@ -162,37 +132,3 @@ def served_sums(output: str, plan: GraphPlan) -> dict[str, list[int]]:
     blank, _ = encode_image(Image.new("RGB", (width, height)), "png")
     served = tft.TFTransformOutput(output).transform_raw_features({IMAGE_INPUT: tf.constant([blank])})
     return {name: np.asarray(served[_PREFIX + name])[0].tolist() for name in plan.widths}
-
-
-def statistics(sums: Mapping[str, Sequence[int]], plan: GraphPlan, *, masks: bool) -> dict[str, Any]:
-    """Returns figures of the train split from exact sums.
-
-    Args:
-        sums: `channel_sum`, `channel_square_sum`, `pixels`, `present`, `area`, `records`.
-        plan: content of the TransformGraph.
-        masks: whether images have masks.
-
-    Returns:
-        `mean` and `std` per channel (RGB, 0..255 scale, over pixels), `class_frequency` (share of the images that show
-        the class), `pixel_frequency` (share of the pixels its mask covers; empty without masks), `images` (their
-        number), `size` [height, width] (`None` if images of any split differ in it), `policy`; `ingested`, if the
-        ingest changed pixels: the image options responsible.
-    """
-    pixel_count, images = sums[PIXELS][0], sums[RECORDS][0]
-    means = [Fraction(total, pixel_count) for total in sums["channel_sum"]]
-    variances = [
-        Fraction(squares, pixel_count) - mean**2
-        for squares, mean in zip(sums["channel_square_sum"], means, strict=True)
-    ]
-    present, area = sums.get("present", ()), sums.get("area", ())
-    areas = dict(zip(plan.classes, area, strict=True)) if masks else {}
-    return {
-        "mean": [float(mean) for mean in means],
-        "std": [math.sqrt(variance) for variance in variances],
-        "class_frequency": {name: n / images for name, n in zip(plan.classes, present, strict=True)},
-        "pixel_frequency": {name: pixels / pixel_count for name, pixels in areas.items()},
-        "images": images,
-        "size": None if plan.size is None else list(plan.size),
-        "policy": plan.recipe.resize,
-        **({"ingested": dict(plan.ingested)} if plan.ingested else {}),
-    }

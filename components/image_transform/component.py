@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from functools import partial
-from typing import Any
-
 from tfx.dsl.components.base import base_beam_component, executor_spec
 from tfx.types import BaseChannel, Channel, component_spec, standard_artifacts
 
 from shardwright.components.image_transform import executor
 from shardwright.components.image_transform.transform_recipe import transform_recipe
-from shardwright.components.runtime.component_arguments import check_arguments
-from shardwright.config import Config, as_config
-from shardwright.config.inline import inline_config
-from shardwright.config.shards import TF_VISION, RejectsConfig
-from shardwright.config.transform import INDEX, RLE, TextConfig
+from shardwright.components.runtime.component_arguments import FromConfig, Options, check_arguments
+from shardwright.config.constructors import config_of
+from shardwright.config.shards import RejectsConfig
+from shardwright.config.transform import TransformConfig
 
 
 class ImageTransformSpec(component_spec.ComponentSpec):
@@ -43,7 +38,7 @@ class ImageTransform(base_beam_component.BaseBeamComponent):
 
     Example:
         ```python
-        transform = ImageTransform(example_gen.outputs["examples"], size=(256, 256))
+        transform = ImageTransform(example_gen.outputs["examples"], transform=Transform(size=(256, 256)))
         trainer = ImageTrainer(transform.outputs["transformed_examples"], transform.outputs["transform_graph"])
         ```
 
@@ -51,19 +46,10 @@ class ImageTransform(base_beam_component.BaseBeamComponent):
         examples: the `examples` of ImageExampleGen, or examples with its features from another component; those
             without a manifest are first copied into a dataset.
         schema: the schema that the examples were validated against; recorded in the lineage.
-        size: height and width in pixels; (352, 544) by default, and none with `resize="keep"`.
-        resize: `stretch`, `fill_crop`, `letterbox`, or `keep` for the size of each image.
-        encoding: `jpeg`, `png`, `tensor`, `raw`, or `auto`, which is `raw` where all images take at most 4 GB so, and
-            else `jpeg`.
-        quality: of JPEG, 1 to 100.
-        optimize: whether to make JPEG and PNG files smaller, which takes longer.
-        chroma: chroma subsampling of JPEG: 420, 422 or 444.
-        masks: `rle`, or `png` for an image of 0 and 1 for each class.
-        labels: `index`; `one_hot` or `multi_hot` adds a number for each class.
-        preset: names and forms of the features: `tf_vision`, or another of `shardwright.dataset.feature_presets`.
-        text: columns of texts and how they are stored: `{"caption": Text(vocabulary=2000)}`, or mappings.
-        max_rejects: the share of images that may be rejected because they cannot be decoded, 0 to 1; with 0 none.
-        recipe: all options as canonical JSON, instead of the others; see `recipe.transform_recipe`.
+        transform: `Transform(size=(256, 256), encoding="png")`, or a mapping: size, encoding, masks, texts.
+        rejects: `Rejects(max_fraction=0.05)`, or a mapping: how many images may be rejected because they cannot be
+            decoded.
+        task: `segmentation` or `classification`, which has no masks.
 
     Raises:
         ConfigError: a value is wrong; the message names it as the key of `transform` in YAML.
@@ -72,32 +58,17 @@ class ImageTransform(base_beam_component.BaseBeamComponent):
     SPEC_CLASS = ImageTransformSpec
     EXECUTOR_SPEC = executor_spec.BeamExecutorSpec(executor.Executor)
 
-    @partial(check_arguments, whole="recipe")
+    @check_arguments
     def __init__(
         self,
         examples: BaseChannel,
         schema: BaseChannel | None = None,
         *,
-        size: tuple[int, int] | None = None,
-        resize: str = "stretch",
-        encoding: str = "jpeg",
-        quality: int = 90,
-        optimize: bool = False,
-        chroma: int = 420,
-        masks: str = RLE,
-        labels: str = INDEX,
-        preset: str = TF_VISION,
-        text: Mapping[str, TextConfig | Mapping[str, Any]] | None = None,
-        max_rejects: float = RejectsConfig.max_fraction,
-        recipe: str | None = None,
+        transform: Options[TransformConfig] = None,
+        rejects: Options[RejectsConfig] = None,
+        task: str = "segmentation",
     ) -> None:
-        if recipe is None:
-            section: dict[str, Any] = {"resize": resize, "encoding": encoding, "quality": quality, "masks": masks}
-            section |= {"optimize": optimize, "chroma": chroma, "labels": labels, "preset": preset}
-            section["text"] = {name: _plain(options) for name, options in (text or {}).items()}
-            if size is not None:
-                section["size"] = list(size)
-            recipe = transform_recipe(inline_config(".", transform=section, rejects={"max_fraction": max_rejects}))
+        recipe = transform_recipe(config_of(task=task, transform=transform, rejects=rejects))
         super().__init__(
             ImageTransformSpec(
                 examples=examples,
@@ -110,14 +81,4 @@ class ImageTransform(base_beam_component.BaseBeamComponent):
             )
         )
 
-    @classmethod
-    def from_config(
-        cls, config: str | Config, examples: BaseChannel, schema: BaseChannel | None = None
-    ) -> ImageTransform:
-        """Takes the options from the sections `transform` and `rejects` of a configuration, or of its YAML file."""
-        loaded = as_config(config)
-        return cls(examples, schema, recipe=transform_recipe(loaded))
-
-
-def _plain(text: TextConfig | Mapping[str, Any]) -> Mapping[str, Any]:
-    return vars(text) if isinstance(text, TextConfig) else text
+    from_config = FromConfig(__init__)

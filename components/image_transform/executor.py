@@ -6,7 +6,6 @@ so they may run on any machine that reaches both. The rest is small and is done 
 
 from __future__ import annotations
 
-import json
 import os
 import tempfile
 from collections.abc import Mapping
@@ -22,9 +21,15 @@ from tfx.proto import example_gen_pb2
 from tfx.types import artifact_utils
 
 from shardwright.components.image_transform import transformed_statistics as image_transform_statistics
-from shardwright.components.image_transform.analyze import GraphPlan, served_sums, statistics, write_transform_graph
-from shardwright.components.image_transform.shard_figures import one_size, sums_file
-from shardwright.components.image_transform.text import Text, write_vocabularies
+from shardwright.components.image_transform.analyze import served_sums, write_transform_graph
+from shardwright.components.image_transform.shard_figures import sums_file
+from shardwright.components.image_transform.text import Text
+from shardwright.components.image_transform.train_figures import (
+    GraphPlan,
+    check_train,
+    graph_plan_of,
+    statistics_text,
+)
 from shardwright.components.image_transform.transform_plan import (
     TRAIN,
     TransformPlan,
@@ -33,18 +38,17 @@ from shardwright.components.image_transform.transform_plan import (
     plan_transform,
     write_numbered,
 )
-from shardwright.components.image_transform.transform_recipe import ingest_image_options, read_recipe
+from shardwright.components.image_transform.transform_recipe import read_recipe
+from shardwright.components.image_transform.vocabularies import write_vocabularies
 from shardwright.components.runtime.artifacts import flushed_outputs
-from shardwright.components.runtime.beam import reachable, staging_root
+from shardwright.components.runtime.beam import reachable, spread_numbers, staging_root
 from shardwright.components.runtime.joined_examples import SOURCE, newest_examples, open_all, set_span, span_of
-from shardwright.dataset.ledger import REJECTED
-from shardwright.dataset.manifest import MASKS
 from shardwright.dataset.reader import ImageDataset
 from shardwright.errors import CheckFailed
 from shardwright.lineage.record import write_lineage
 from shardwright.loader import STATISTICS_FILE
 from shardwright.running.progress import print_note
-from shardwright.staging.commit import commit, completed_shards
+from shardwright.staging.commit import commit
 from shardwright.staging.staged import shard_progress
 from shardwright.staging.staging import Staging
 from shardwright.storage import hash_bytes, read_bytes
@@ -87,8 +91,8 @@ class Executor(base_beam_executor.BaseBeamExecutor):
         with staging.locked(), tempfile.TemporaryDirectory(prefix="shardwright-") as made:
             texts = self._vocabularies(source, plan, staging)
             self._write_shards(staging, TransformWork.of(source, plan, staging, texts))
-            _check_train(staging, plan)
-            graph_plan = _graph_plan(source, plan, staging)
+            check_train(staging, plan)
+            graph_plan = graph_plan_of(source, plan, staging)
             self._statistics(plan, staging, Path(made, "statistics"))
             _write_graph(plan, staging, Path(made, "graph"), graph_plan)
             _write_schema(source, plan, graph_plan, Path(made, "schema"))
@@ -129,13 +133,7 @@ class Executor(base_beam_executor.BaseBeamExecutor):
     def _write_shards(self, staging: Staging, work: TransformWork) -> None:
         shown = shard_progress(staging, [planned for planned, *_ in work.shards], "transforming shards")
         with shown, self._make_beam_pipeline() as pipeline:
-            _ = (
-                pipeline
-                | "ShardNumbers" >> beam.Create(range(len(work.shards)))
-                # Without the reshuffle the numbers stay in one bundle, and one worker writes every shard.
-                | "Spread" >> beam.Reshuffle()
-                | "WriteShard" >> beam.Map(write_numbered, work=work)
-            )
+            _ = spread_numbers(pipeline, len(work.shards)) | "WriteShard" >> beam.Map(write_numbered, work=work)
 
     def _statistics(self, plan: TransformPlan, staging: Staging, folder: Path) -> None:
         with self._make_beam_pipeline() as pipeline:
@@ -147,21 +145,12 @@ class Executor(base_beam_executor.BaseBeamExecutor):
             write_bytes(folder / name, read_bytes(staging.location(name)))
 
 
-def _graph_plan(source: ImageDataset, plan: TransformPlan, staging: Staging) -> GraphPlan:
-    dataset, size = plan.dataset, plan.recipe.size
-    if size is None:
-        size = one_size([staging.location(sums_file(planned)) for planned in dataset.shards])
-    ingested = ingest_image_options(source.manifest.recipe)
-    return GraphPlan(plan.recipe, dataset.classes, str(dataset.labels), size, plan.texts, ingested)
-
-
 def _write_graph(plan: TransformPlan, staging: Staging, folder: Path, graph_plan: GraphPlan) -> None:
     """Writes the TransformGraph, and in it the figures of the train split."""
     sums = [staging.location(sums_file(planned)) for planned in plan.train]
     with tempfile.TemporaryDirectory(prefix="shardwright-") as scratch:
         write_transform_graph(sums, str(folder), graph_plan, scratch)
-    figures = statistics(served_sums(str(folder), graph_plan), graph_plan, masks=plan.dataset.labels == MASKS)
-    write_text(folder / STATISTICS_FILE, json.dumps(figures, sort_keys=True, indent=1, ensure_ascii=False) + "\n")
+    write_text(folder / STATISTICS_FILE, statistics_text(served_sums(str(folder), graph_plan), plan, graph_plan))
 
 
 def _write_schema(source: ImageDataset, plan: TransformPlan, graph_plan: GraphPlan, folder: Path) -> None:
@@ -187,15 +176,3 @@ def _parents(source: ImageDataset, input_dict: dict[str, list[Any]]) -> dict[str
         )
         parents["schema"] = hash_bytes(read_bytes(schema)).content_id.hex()
     return parents
-
-
-def _check_train(staging: Staging, plan: TransformPlan) -> None:
-    results = completed_shards(staging, plan.dataset.shards)
-    if any(result.info.records for result in results if result.split == TRAIN):
-        return
-    rejected = [row for row in map(json.loads, staging.ledger_lines(plan.train)) if row["status"] == REJECTED]
-    shown = "".join(f"\n  {row['key']}: {row['code']}: {row['reason']}" for row in rejected[:_EXAMPLES])
-    raise CheckFailed(
-        f"The split {TRAIN!r} has no image left to train on: {len(rejected)} were rejected. Fix the input or change "
-        f"the split.{' The first:' if shown else ''}{shown}"
-    )

@@ -30,11 +30,11 @@ from shardwright.components.image_transform.text import Text, text_values
 from shardwright.config import TransformConfig
 from shardwright.config.transform import KEEP
 from shardwright.dataset.feature_presets import StoredFeatures
-from shardwright.dataset.image_encoding import encode_image
 from shardwright.dataset.ledger import REJECTED
 from shardwright.dataset.reader import iter_records
 from shardwright.dataset.record_facts import FactsCollector
 from shardwright.dataset.resampled_annotations import CLASSES, moves_pixels, parsed, resample_annotations
+from shardwright.dataset.stored_image import encode_image
 from shardwright.images import tf_ops
 from shardwright.images.geometry import Geometry, plan_geometry
 from shardwright.images.header import ImageError, ImageHeader
@@ -44,6 +44,13 @@ from shardwright.staging.staging import PlannedShard, RecordResult, Staging
 from shardwright.storage import map_threads
 from shardwright.tfrecords import encode, records
 from shardwright.tfrecords.lazy_example import LazyExample
+
+# Records per group, and the bytes at which a group ends.
+_AT_ONCE = 8
+_MOST_BYTES = 8 << 20
+_READ = frozenset(("image/key", "image/encoded", "image/height", "image/width", CLASSES))
+
+_Item = TypeVar("_Item")
 
 
 class Picture(NamedTuple):
@@ -95,14 +102,6 @@ def make_picture(encoded: bytes, header: ImageHeader, plan: Geometry, recipe: Tr
         chroma=recipe.chroma,
     )
     return Picture(plan, data, written, channel_sums(values))
-
-
-# Records per group, and the bytes at which a group ends.
-_AT_ONCE = 8
-_MOST_BYTES = 8 << 20
-_READ = frozenset(("image/key", "image/encoded", "image/height", "image/width", CLASSES))
-
-_Item = TypeVar("_Item")
 
 
 @dataclass(frozen=True)
@@ -197,13 +196,9 @@ def rewritten(
     """
     opened = _in_groups((_opened(payload, how) for payload in payloads), lambda one: len(one.encoded) + one.rest)
     pictured = map_threads(partial(_pictured, recipe=how.recipe), chain.from_iterable(opened), threads=usable_cores())
-    for group in _in_groups(pictured, lambda pair: pair[0].rest + _size(pair[1])):
+    for group in _in_groups(pictured, lambda pair: pair[0].rest + len(getattr(pair[1], "data", b""))):
         for one, picture in group:
             yield _finished(one, picture, how)
-
-
-def _size(picture: Picture | ImageError) -> int:
-    return len(picture.data) if isinstance(picture, Picture) else 0
 
 
 def _in_groups(items: Iterable[_Item], size: Callable[[_Item], int]) -> Iterator[Iterator[_Item]]:

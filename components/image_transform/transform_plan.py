@@ -25,6 +25,7 @@ from shardwright.dataset.reader import ImageDataset
 from shardwright.dataset.record_facts import FactsCollector
 from shardwright.errors import DatasetError
 from shardwright.staging.commit import DatasetPlan
+from shardwright.staging.shard_writer import planned_shards
 from shardwright.staging.staging import PlannedShard, Staging
 from shardwright.storage import is_remote
 from shardwright.storage.own_names import make_own_folder
@@ -115,12 +116,6 @@ def plan_transform(source: ImageDataset, recipe: TransformConfig, max_rejects: f
     recipe, note = resolve_encoding(recipe, manifest)
     # Options that serving cannot repeat are refused before anything is written.
     ingest_image_options(source.manifest.recipe)
-    totals = {split: len(source.shards(split)) for split in source.splits}
-    numbers = dict.fromkeys(totals, 0)
-    planned = []
-    for shard in manifest.shards:
-        planned.append(PlannedShard(shard.split, numbers[shard.split], totals[shard.split]))
-        numbers[shard.split] += 1
     stored, texts = stored_features(recipe, manifest.features, labels=manifest.labels, classes=len(manifest.classes))
     dataset = DatasetPlan(
         kind="transform",
@@ -131,7 +126,7 @@ def plan_transform(source: ImageDataset, recipe: TransformConfig, max_rejects: f
         features=stored.kinds,
         names=stored.names,
         inputs=sum(shard.records for shard in manifest.shards),
-        shards=tuple(planned),
+        shards=planned_shards([shard.split for shard in manifest.shards]),
         max_rejects=max_rejects,
         labels=manifest.labels,
     )

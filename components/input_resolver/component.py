@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any
 
 from tfx.dsl.components.base import base_component, executor_spec
@@ -13,14 +11,27 @@ from tfx.orchestration.data_types import RuntimeParameter
 from tfx.types import Channel, component_spec, standard_artifacts
 
 from shardwright.components.input_resolver import executor
-from shardwright.components.runtime.component_arguments import check_arguments
-from shardwright.config import Config, as_config
-from shardwright.config.inline import inline_config, read_span
-from shardwright.config.input import LabelsConfig
-from shardwright.config.trainer import BLESSED
+from shardwright.components.runtime.component_arguments import (
+    FromConfig,
+    Options,
+    check_arguments,
+    component_of,
+    required,
+)
+from shardwright.config import (
+    Config,
+    DuplicatesConfig,
+    FeaturesConfig,
+    ImagesConfig,
+    InputConfig,
+    RejectsConfig,
+    ShardsConfig,
+    SplitConfig,
+)
+from shardwright.config.constructors import config_of
 from shardwright.errors import ConfigError, UsageError
 from shardwright.ingest import IngestRecipe, ingest_recipe, locate, survey_input
-from shardwright.ingest.baseline import SPLITS, BaselineRequest, refuse_baseline, uses_baseline
+from shardwright.ingest.baseline import COPIED, SPLITS, BaselineRequest, refuse_baseline
 from shardwright.ingest.recipe import absolute_places, location_json, relative_places
 from shardwright.storage import is_remote
 from shardwright.storage.spans import NEWEST
@@ -84,21 +95,25 @@ class InputResolver(base_component.BaseComponent):
     Example:
         ```python
         resolver = InputResolver(
-            "train_images", data_root="gs://bucket/clouds", labels=RleCsv("train.csv"), classes=["Fish", "Sugar"]
+            Input("train_images", labels=RleCsv("train.csv"), classes=["Fish", "Sugar"]),
+            data_root="gs://bucket/clouds",
         )
         example_gen = ImageExampleGen.at_run(resolver)
         ```
 
     Args:
-        images: folder or glob of images below `data_root`.
+        input: the images and their annotations, with paths below `data_root`. Without `classes` the input is listed
+            now, to find their names.
         data_root: folder or URL that relative paths start from, or a RuntimeParameter with a default.
-        span: the span of paths with `{SPAN}` or a date, as ImageExampleGen takes it; may be a RuntimeParameter.
-        labels: see ImageExampleGen.
-        task: see ImageExampleGen.
-        classes: see ImageExampleGen. Without them the input is listed now, to find their names.
-        request: a complete request, instead of images, labels and options; see `ResolverRequest`.
-        **sections: `split`, `shards`, `duplicates`, `features`, `verify`, `image_options` and `rejects`, as
-            ImageExampleGen takes them.
+        span: a RuntimeParameter in place of `input.span`.
+        task: as in ImageExampleGen, like the following.
+        images: size, encoding and checks of the stored images.
+        split: how images are divided.
+        shards: number or size of the shards.
+        duplicates: what is done with duplicates.
+        features: names and forms of the features.
+        rejects: how many inputs may be rejected.
+        reuse_from: dataset of an earlier ingest.
 
     Raises:
         ConfigError: a value is wrong; the message names it as a key of the YAML file.
@@ -107,55 +122,61 @@ class InputResolver(base_component.BaseComponent):
     SPEC_CLASS = InputResolverSpec
     EXECUTOR_SPEC = executor_spec.ExecutorClassSpec(executor.Executor)
 
-    @partial(check_arguments, whole="request", allowed=("data_root", "span"))
+    @check_arguments
     def __init__(
         self,
-        images: str | None = None,
+        input: Options[InputConfig] = None,  # noqa: A002 -- the name of the section
         *,
         data_root: str | RuntimeParameter,
-        span: str | int | Sequence[Any] | RuntimeParameter = NEWEST,
-        labels: LabelsConfig | None = None,
+        span: RuntimeParameter | None = None,
         task: str = "segmentation",
-        classes: Sequence[str] | Mapping[str, int] | str | None = None,
-        request: ResolverRequest | None = None,
-        **sections: Any,
+        images: Options[ImagesConfig] = None,
+        split: Options[SplitConfig] = None,
+        shards: Options[ShardsConfig] = None,
+        duplicates: Options[DuplicatesConfig] = None,
+        features: Options[FeaturesConfig] = None,
+        rejects: Options[RejectsConfig] = None,
+        reuse_from: str | None = None,
     ) -> None:
-        _check_runtime("data_root", data_root)
         _check_runtime("span", span)
-        if not isinstance(span, RuntimeParameter):
-            span = read_span("InputResolver: span", span)
-        if request is None:
-            if images is None:
-                raise UsageError("InputResolver: images is missing. Give a folder of images below data_root.")
-            base = _folder_of(data_root)
-            options = {"images" if name == "image_options" else name: value for name, value in sections.items()}
-            config = inline_config(images, task=task, labels=labels, classes=classes, base=base, **options)
-            refuse_baseline(SPLITS, config.split.keep_from)
-            request = ResolverRequest.of(config)
-        values = {
-            executor.RECIPE: request.recipe,
-            executor.PLACES: request.places,
-            executor.DATA_ROOT: data_root,
-            executor.SPAN: span,
-        }
-        outputs: tuple[str, ...] = (executor.FINGERPRINT, executor.LOCATION)
-        if request.blessed is not None:
-            values[executor.BLESSED] = request.blessed.to_json()
-            outputs += executor.SETTLED
-        channels = {name: Channel(type=standard_artifacts.String) for name in outputs}
-        super().__init__(InputResolverSpec(**values, **channels))
+        required("InputResolver", "input", input, 'Input("images")')
+        config = config_of(
+            input,
+            task=task,
+            images=images,
+            split=split,
+            shards=shards,
+            duplicates=duplicates,
+            features=features,
+            rejects=rejects,
+            reuse_from=reuse_from,
+            base=_folder_of(data_root),
+        )
+        for path, dataset in ((SPLITS, config.split.keep_from), (COPIED, reuse_from)):
+            refuse_baseline(path, dataset)
+        super().__init__(_spec(ResolverRequest.of(config), data_root, span or config.input.span))
+
+    # Only `shardwright compile` resolves `blessed` when the pipeline runs.
+    from_config = FromConfig(__init__)
 
     @classmethod
-    def from_config(cls, config: str | Config, *, data_root: Any, span: Any = NEWEST) -> InputResolver:
-        """Takes the input and its options from a configuration, or from its YAML file; paths start from `data_root`.
+    def of_request(cls, request: ResolverRequest, data_root: RuntimeParameter, span: RuntimeParameter) -> InputResolver:
+        """Takes a complete request."""
+        return component_of(cls, _spec(request, data_root, span))
 
-        Raises:
-            ConfigError: an option is `blessed`, which only `shardwright compile` resolves.
-        """
-        loaded = replace(as_config(config), base=_folder_of(data_root))
-        for path in uses_baseline(loaded):
-            refuse_baseline(path, BLESSED)
-        return cls(data_root=data_root, span=span, request=ResolverRequest.of(loaded))
+
+def _spec(request: ResolverRequest, data_root: Any, span: Any) -> InputResolverSpec:
+    values = {
+        executor.RECIPE: request.recipe,
+        executor.PLACES: request.places,
+        executor.DATA_ROOT: data_root,
+        executor.SPAN: span,
+    }
+    outputs: tuple[str, ...] = (executor.FINGERPRINT, executor.LOCATION)
+    if request.blessed is not None:
+        values[executor.BLESSED] = request.blessed.to_json()
+        outputs += executor.SETTLED
+    return InputResolverSpec(**values, **{name: Channel(type=standard_artifacts.String) for name in outputs})
 
 
 def _check_runtime(name: str, value: Any) -> None:

@@ -9,14 +9,12 @@ from tfx.types import BaseChannel, Channel, component_spec, standard_artifacts
 from tfx.types.experimental import simple_artifacts
 
 from shardwright.components.predictor import executor
-from shardwright.components.runtime.component_arguments import check_arguments
-from shardwright.config import Config, as_config
-from shardwright.config.constructors import Unlabeled
-from shardwright.config.inline import inline_config
+from shardwright.components.runtime.component_arguments import FromConfig, Options, check_arguments, required
+from shardwright.config.constructors import config_of
+from shardwright.config.input import InputConfig
 from shardwright.config.options import at_least
 from shardwright.errors import ConfigError
 from shardwright.evaluation.submission import LAYOUTS
-from shardwright.ingest.identify import IngestSource
 from shardwright.storage.fingerprint import canonical_json
 
 
@@ -41,16 +39,17 @@ class Predictor(base_beam_component.BaseBeamComponent):
 
     Example:
         ```python
-        predictor = Predictor(trainer.outputs["model"], "data/test_images")
+        predictor = Predictor(trainer.outputs["model"], Input("data/test_images"))
         ```
 
     Args:
         model: the `model` of ImageTrainer or BaselineResolver.
-        images: folder or glob of images, also `gs://` and `s3://`. Their content is hashed when the component is
-            constructed, and is part of the cache key.
+        input: `Input("data/test_images")`, or a mapping; only its images count. Their content is hashed when the
+            component is constructed, and is part of the cache key.
         dialect: layout of the table of masks, see `shardwright.evaluation.submission`; by default that of the table the
             model was trained from.
         batch_size: images for each call of the model.
+        base: folder that relative paths start from; by default the working directory.
 
     Raises:
         ConfigError: the layout is not known, `batch_size` is less than 1, or an option has a wrong type.
@@ -61,18 +60,28 @@ class Predictor(base_beam_component.BaseBeamComponent):
     EXECUTOR_SPEC = executor_spec.BeamExecutorSpec(executor.Executor)
 
     @check_arguments
-    def __init__(self, model: BaseChannel, images: str, *, dialect: str | None = None, batch_size: int = 16) -> None:
+    def __init__(
+        self,
+        model: BaseChannel,
+        input: Options[InputConfig] = None,  # noqa: A002 -- the name of the section
+        *,
+        dialect: str | None = None,
+        batch_size: int = 16,
+        base: str | None = None,
+    ) -> None:
         at_least("Predictor: batch_size", batch_size, 1)
-        config = inline_config(images, task="classification", labels=Unlabeled())
+        required("Predictor", "input", input, 'Input("images")')
+        config = config_of(input, base=base)
+        images = config.resolve(config.input.images)
         if dialect is not None and dialect not in LAYOUTS:
             raise ConfigError("Predictor: dialect", f"{dialect!r} is not known", f"Use one of: {', '.join(LAYOUTS)}.")
-        options: dict[str, Any] = {"images": config.resolve(images), "batch_size": batch_size}
+        options: dict[str, Any] = {"images": images, "batch_size": batch_size}
         if dialect is not None:
             options["dialect"] = dialect
         super().__init__(
             PredictorSpec(
                 **{
-                    executor.FINGERPRINT: IngestSource.of(config).fingerprint,
+                    executor.FINGERPRINT: executor.fingerprint_of(images),
                     executor.OPTIONS: canonical_json(options),
                     executor.MODEL: model,
                     executor.PREDICTIONS: Channel(type=simple_artifacts.File),
@@ -80,8 +89,4 @@ class Predictor(base_beam_component.BaseBeamComponent):
             )
         )
 
-    @classmethod
-    def from_config(cls, config: str | Config, model: BaseChannel, images: str | None = None) -> Predictor:
-        """Takes the images, unless others are given, and the batch size from a configuration, or from its YAML file."""
-        loaded = as_config(config)
-        return cls(model, loaded.resolve(images or loaded.input.images), batch_size=loaded.trainer.batch_size)
+    from_config = FromConfig(__init__)

@@ -14,8 +14,6 @@ import itertools
 import json
 import os
 import shutil
-import subprocess
-import sys
 import tempfile
 from importlib import import_module
 from importlib.util import find_spec
@@ -26,13 +24,14 @@ import numpy as np
 import numpy.typing as npt
 
 from shardwright.components.predictor.exported_model import ExportedModel, open_model
-from shardwright.components.predictor.sources import Source, find_source
+from shardwright.components.predictor.sources import find_source
+from shardwright.components.runtime.isolated import run_isolated
 from shardwright.errors import CheckFailed, UsageError
 from shardwright.evaluation.thresholds import THRESHOLDS_FILE, read_thresholds
 from shardwright.storage import is_remote
 from shardwright.storage.fingerprint import fingerprint
 from shardwright.storage.paths import check_utf8
-from shardwright.storage.whole_folders import appear, assembling
+from shardwright.storage.whole_files import appear, assembling
 
 LITERT, ONNX = "litert", "onnx"
 FORMATS = (LITERT, ONNX)
@@ -41,7 +40,6 @@ _FILES = {LITERT: "model.tflite", ONNX: "model.onnx"}
 _ASSETS = ("classes.json", "preparation.json", THRESHOLDS_FILE)
 _PIXELS, _PROBABILITIES = "pixels", "probabilities"
 _SCRIPT = Path(__file__).with_name("converted_answers.py")
-_SECONDS = 900
 # The two compute in other orders, in float32; wrong kernels are off by far more.
 _TOLERANCE = 1e-3
 # The newest set of operators that the converter knows on both stacks.
@@ -80,9 +78,15 @@ def convert(model: str, images: str, out: str, to: str, *, count: int = 16, trus
         raise UsageError(f"--count: {count} is too small. Compare at least one image.")
     _check_packages(to)
     opened = open_model(model, trusted=trusted)
-    _check_signature(opened)
+    if opened.texts:
+        raise UsageError(f"{opened.folder}: reads texts, too. Only models that read images alone can be converted.")
+    _ = opened.of_pixels
     source = find_source(images)
-    data, stored = _files(opened, source, images, count), source.is_stored(opened)
+    # The first images that can be read, in a format that the model reads.
+    read = (one for number in range(source.parts) for one in source.part(number).read(opened) if not one.failure)
+    data, stored = [one.data for one in itertools.islice(read, count)], source.is_stored(opened)
+    if not data:
+        raise CheckFailed(f"{images}: contains no image that can be read. Name images to compare the answers for.")
     expected = np.concatenate([opened.answer([one], stored=stored)[_PROBABILITIES] for one in data])
     with assembling(target, fingerprint([opened.fingerprint, to, target.name])) as partial:
         file = partial / _FILES[to]
@@ -105,21 +109,6 @@ def _check_packages(to: str) -> None:
         missing = ["ai-edge-litert"]
     if missing:
         raise UsageError(f"--to: {to} needs packages that are not installed. Run `pip install {' '.join(missing)}`.")
-
-
-def _check_signature(model: ExportedModel) -> None:
-    if model.texts:
-        raise UsageError(f"{model.folder}: reads texts, too. Only models that read images alone can be converted.")
-    _ = model.of_pixels
-
-
-def _files(model: ExportedModel, source: Source, images: str, count: int) -> list[bytes]:
-    """Returns the first images that can be read, in a format that the model reads."""
-    read = (one for number in range(source.parts) for one in source.part(number).read(model) if not one.failure)
-    found = [one.data for one in itertools.islice(read, count)]
-    if not found:
-        raise CheckFailed(f"{images}: contains no image that can be read. Name images to compare the answers for.")
-    return found
 
 
 def _litert(model: ExportedModel) -> bytes:
@@ -161,18 +150,8 @@ def answers_of(file: Path, pixels: Array) -> Array:
     with tempfile.TemporaryDirectory(prefix="shardwright-") as folder:
         given, answered = Path(folder, "pixels.npy"), Path(folder, "probabilities.npy")
         np.save(given, pixels)
-        # Isolated (-I): neither the working folder nor variables of this process make our code importable.
-        command = [sys.executable, "-I", str(_SCRIPT), str(file), str(given), str(answered)]
-        environment = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3", "CUDA_VISIBLE_DEVICES": "-1"}
-        try:
-            done = subprocess.run(
-                command, env=environment, capture_output=True, text=True, timeout=_SECONDS, check=False
-            )
-        except subprocess.TimeoutExpired:
-            raise CheckFailed(f"{file.name}: did not answer in {_SECONDS} s. Nothing was written.") from None
-        if done.returncode:
-            lines = done.stderr.strip().splitlines() or [f"the process ended with exit code {done.returncode}"]
-            raise CheckFailed(f"{file.name}: does not answer in a clean process: {lines[-1]}. Nothing was written.")
+        arguments = (str(file), str(given), str(answered))
+        run_isolated(_SCRIPT, *arguments, what=f"{file.name}:", ending="Nothing was written.")
         found: Array = np.load(answered)
         return found
 
@@ -194,25 +173,17 @@ def _compared(model: ExportedModel, expected: Array, found: Array) -> dict[str, 
             f"the converted model's probabilities differ by up to {largest:.2g} from those of the SavedModel, and "
             f"{_TOLERANCE} is allowed. Nothing was written."
         )
-    limits = _limits(model)
-    if limits is None:
+    if model.task == "classification" and not model.multi:
         sides = [array.argmax(axis=-1) for array in (expected, found)]
     else:
-        sides = [array >= limits for array in (expected, found)]
+        thresholds = read_thresholds(Path(model.folder, "assets", THRESHOLDS_FILE), model.classes).thresholds
+        sides = [array >= np.asarray(thresholds, np.float32) for array in (expected, found)]
     return {
         "images": len(expected),
         "largest_difference": largest,
         "decisions": int(sides[0].size),
         "other_decisions": int((sides[0] != sides[1]).sum()),
     }
-
-
-def _limits(model: ExportedModel) -> Array | None:
-    """Returns the thresholds of the classes; `None` if the likeliest class is the answer."""
-    if model.task == "classification" and not model.multi:
-        return None
-    file = Path(model.folder, "assets", THRESHOLDS_FILE)
-    return np.asarray(read_thresholds(file, model.classes).thresholds, np.float32)
 
 
 def _first_line(error: Exception) -> str:

@@ -12,8 +12,8 @@ from tfx.types import artifact_utils
 from shardwright.components.predictor.predict_images import PredictOptions, on_beam, predict
 from shardwright.components.runtime.artifacts import flushed_outputs
 from shardwright.components.runtime.beam import staging_root
-from shardwright.config.constructors import Unlabeled
-from shardwright.config.inline import inline_config
+from shardwright.config.constructors import Unlabeled, config_of
+from shardwright.config.input import InputConfig
 from shardwright.errors import CheckFailed
 from shardwright.ingest.identify import IngestSource
 from shardwright.lineage.record import read_lineage, write_lineage
@@ -39,8 +39,7 @@ class Executor(base_beam_executor.BaseBeamExecutor):
         """
         options, expected = json.loads(exec_properties[OPTIONS]), exec_properties[FINGERPRINT]
         images = options.pop("images")
-        found = IngestSource.of(inline_config(images, task="classification", labels=Unlabeled())).fingerprint
-        if found != expected:
+        if fingerprint_of(images) != expected:
             raise CheckFailed(f"{images}: the images have changed since the pipeline was built. Build it again.")
         model = artifact_utils.get_single_uri(input_dict[MODEL])
         folder = Path(artifact_utils.get_single_uri(output_dict[PREDICTIONS]))
@@ -64,3 +63,9 @@ class Executor(base_beam_executor.BaseBeamExecutor):
         write_lineage(
             folder, kind="predictions", fingerprint=fingerprint([parents, options]), parents=parents, recipe=options
         )
+
+
+def fingerprint_of(images: str) -> str:
+    """Returns the fingerprint of the content of images."""
+    config = config_of(InputConfig(images, Unlabeled()), task="classification")
+    return str(IngestSource.of(config).fingerprint)

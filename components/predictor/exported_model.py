@@ -15,8 +15,8 @@ from shardwright.components.image_transform.transform_recipe import changes_pixe
 from shardwright.components.model_files.saved_model import load_saved_model
 from shardwright.errors import DatasetError, UsageError
 from shardwright.evaluation.thresholds import THRESHOLDS_FILE, read_thresholds, threshold_masks
+from shardwright.lineage.ancestry import METADATA_FILE, PUSHED
 from shardwright.lineage.blessing import BLESSING_FILE, read_blessing
-from shardwright.lineage.places import METADATA_FILE, PUSHED
 from shardwright.storage import is_remote
 from shardwright.untrusted import json_text as untrusted
 from shardwright.untrusted.json_text import parse_untrusted_json

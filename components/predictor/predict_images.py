@@ -15,7 +15,7 @@ import itertools
 import json
 import os
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,8 +31,7 @@ from shardwright.staging.staging import Staging
 from shardwright.storage import buckets, durable, is_remote, read_bytes
 from shardwright.storage.fingerprint import fingerprint
 from shardwright.storage.paths import check_utf8
-from shardwright.storage.whole_files import WholeFile
-from shardwright.storage.whole_folders import appear, assembling
+from shardwright.storage.whole_files import WholeFile, appear, assembling
 from shardwright.tfrecords.records import RecordWriter
 
 if TYPE_CHECKING:
@@ -213,7 +212,8 @@ def write_part(number: int, work: PredictionWork, shown: Progress | None = None)
     failures: list[Failure] = []
     images = rows = 0
     stored = work.source.is_stored(model)
-    for batch in _batches(work.source.part(number).read(model), work.options.batch_size):
+    reads = iter(work.source.part(number).read(model))
+    while batch := list(itertools.islice(reads, work.options.batch_size)):
         failures += [read.failure for read in batch if read.failure]
         answers, undecodable = _answers(model, [read for read in batch if not read.failure], work.texts, stored)
         failures += undecodable
@@ -251,19 +251,13 @@ def on_beam(make_pipeline: Callable[[], beam.Pipeline], options: Sequence[str]) 
     """
     import apache_beam as beam
 
-    from shardwright.components.runtime.beam import reachable
+    from shardwright.components.runtime.beam import reachable, spread_numbers
 
     def run(work: PredictionWork, parts: int) -> None:
         reachable(options, "the model", work.model)
         reachable(options, "the images", work.source.root)
         with make_pipeline() as pipeline:
-            _ = (
-                pipeline
-                | "PartNumbers" >> beam.Create(range(parts))
-                # Without the reshuffle the numbers stay in one bundle, and one worker predicts every part.
-                | "Spread" >> beam.Reshuffle()
-                | "PredictPart" >> beam.Map(write_part, work=work)
-            )
+            _ = spread_numbers(pipeline, parts) | "PredictPart" >> beam.Map(write_part, work=work)
 
     return run
 
@@ -354,12 +348,6 @@ def _checked_target(out: str, form: str) -> str:
     if not target.parent.is_dir():
         raise UsageError(f"--out {out}: there is no folder {target.parent}. Create it first.")
     return str(target)
-
-
-def _batches(reads: Iterable[ReadImage], size: int) -> Iterator[list[ReadImage]]:
-    rest = iter(reads)
-    while batch := list(itertools.islice(rest, size)):
-        yield batch
 
 
 def _answers(

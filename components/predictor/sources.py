@@ -16,11 +16,10 @@ from shardwright.components.predictor.exported_model import ExportedModel
 from shardwright.config import ImagesConfig
 from shardwright.config.images import KEEP, images_config
 from shardwright.dataset.example_view import ExampleReader
-from shardwright.dataset.image_encoding import encode_image
 from shardwright.dataset.manifest import MANIFEST_FILE
 from shardwright.dataset.reader import ImageDataset
 from shardwright.dataset.source import stored_file
-from shardwright.dataset.stored_image import frames_of, prepare
+from shardwright.dataset.stored_image import encode_image, frames_of, prepare
 from shardwright.errors import ConfigError, UsageError
 from shardwright.formats.tables import IMAGE, Table, choose_columns, shown_header
 from shardwright.images.decode import convert, header_of

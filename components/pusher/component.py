@@ -7,9 +7,7 @@ from tfx.dsl.components.base import base_component, executor_spec
 from tfx.types import BaseChannel, Channel, component_spec, standard_artifacts, standard_component_specs
 
 from shardwright.components.pusher import executor
-from shardwright.components.runtime.component_arguments import check_arguments
-from shardwright.config import Config, as_config
-from shardwright.ingest.baseline import push_directory_of
+from shardwright.components.runtime.component_arguments import FromConfig, check_arguments, required
 
 
 class PusherSpec(component_spec.ComponentSpec):
@@ -59,8 +57,9 @@ class Pusher(base_component.BaseComponent):
         evaluation: BaseChannel,
         infra_blessing: BaseChannel | None = None,
         *,
-        push_directory: str,
+        push_directory: str | None = None,
     ) -> None:
+        push_directory = required("Pusher", "push_directory", push_directory, 'push_directory="pushed"')
         destination = tfx.proto.PushDestination(
             filesystem=tfx.proto.PushDestination.Filesystem(base_directory=push_directory)
         )
@@ -75,15 +74,4 @@ class Pusher(base_component.BaseComponent):
         )
         super().__init__(spec=spec)
 
-    @classmethod
-    def from_config(
-        cls,
-        config: str | Config,
-        model: BaseChannel,
-        model_blessing: BaseChannel,
-        evaluation: BaseChannel,
-        infra_blessing: BaseChannel | None = None,
-    ) -> Pusher:
-        """Pushes to the folder that `shardwright run` pushes to with a configuration, or with its YAML file."""
-        directory = push_directory_of(as_config(config))
-        return cls(model, model_blessing, evaluation, infra_blessing, push_directory=directory)
+    from_config = FromConfig(__init__)

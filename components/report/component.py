@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import asdict, replace
-from functools import partial
 from typing import Any
 
 from tfx.dsl.components.base import base_component, executor_spec
-from tfx.dsl.placeholder.placeholder import Placeholder
 from tfx.types import BaseChannel, Channel, component_spec, standard_artifacts
 from tfx.types.experimental import simple_artifacts
 
 from shardwright.components.report import executor
-from shardwright.components.runtime.component_arguments import check_arguments
-from shardwright.config import Config, as_config
-from shardwright.config.evaluation import DriftConfig, SkewConfig
-from shardwright.config.inline import as_section
+from shardwright.components.runtime.component_arguments import FromConfig, Options, check_arguments, component_of
+from shardwright.config.constructors import as_section, config_of
+from shardwright.config.evaluation import DriftConfig, GateConfig, SkewConfig
 from shardwright.drift.monitor import open_reference
-from shardwright.ingest.baseline import REFERENCE, refuse_baseline, resolve_baseline
+from shardwright.ingest.baseline import REFERENCE, refuse_baseline
 from shardwright.storage.fingerprint import canonical_json
 
 
@@ -45,13 +41,13 @@ class Report(base_component.BaseComponent):
             example_gen.outputs["examples"],
             validator.outputs["anomalies"],
             schema_gen.outputs["schema"],
-            drift=Drift(reference="datasets/january"),
+            gate=Gate(drift=Drift("datasets/january")),
         )
         gate = DataGate(
             validator.outputs["anomalies"],
             example_gen.outputs["examples"],
             schema_gen.outputs["schema"],
-            report=report.outputs["report"],
+            report.outputs["report"],
         )
         ```
 
@@ -59,11 +55,10 @@ class Report(base_component.BaseComponent):
         examples: the `examples` of ImageExampleGen.
         anomalies: the `anomalies` of TFX's ExampleValidator.
         schema: the schema they were validated against.
-        drift: compares the images with an earlier dataset: `Drift(reference="DATASET")`, or a mapping of the keys of
-            `gate.drift` in YAML. The reference is a path, and not `blessed`. It is opened now; its digest is part of
-            the cache key.
-        skew: compares the splits with each other: `Skew()`, or a mapping of the keys of `gate.skew`.
-        checks: both as canonical JSON or a placeholder of it, instead of `drift` and `skew`; see `drift_checks`.
+        gate: `Gate(drift=Drift("datasets/january"), skew=Skew())`, or a mapping: comparisons with an earlier dataset,
+            and of the splits with each other. The reference is a path, and not `blessed`. It is opened now; its digest
+            is part of the cache key.
+        base: folder that a relative path of the reference starts from; by default the working directory.
 
     Raises:
         ConfigError: a value is wrong; the message names it as a key of `gate` in YAML.
@@ -73,42 +68,34 @@ class Report(base_component.BaseComponent):
     SPEC_CLASS = ReportSpec
     EXECUTOR_SPEC = executor_spec.ExecutorClassSpec(executor.Executor)
 
-    @partial(check_arguments, whole="checks")
+    @check_arguments
     def __init__(
         self,
         examples: BaseChannel,
         anomalies: BaseChannel,
         schema: BaseChannel,
         *,
-        drift: DriftConfig | Mapping[str, Any] | None = None,
-        skew: SkewConfig | Mapping[str, Any] | None = None,
-        checks: str | Placeholder | None = None,
+        gate: Options[GateConfig] = None,
+        base: str | None = None,
     ) -> None:
-        if checks is None:
-            checks = drift_checks(
-                None if drift is None else as_section(DriftConfig, drift, "drift"),
-                None if skew is None else as_section(SkewConfig, skew, "skew"),
-            )
-        super().__init__(
-            ReportSpec(
-                examples=examples,
-                anomalies=anomalies,
-                schema=schema,
-                drift=checks,
-                report=Channel(type=simple_artifacts.File),
-            )
-        )
+        section = as_section(GateConfig, gate, "gate")
+        drift = section.drift
+        if drift is not None:
+            refuse_baseline(REFERENCE, drift.reference)
+            drift = replace(drift, reference=config_of(base=base).resolve(drift.reference))
+        super().__init__(_spec(examples, anomalies, schema, drift_checks(drift, section.skew)))
+
+    from_config = FromConfig(__init__, with_baseline=True)
 
     @classmethod
-    def from_config(
-        cls, config: str | Config, examples: BaseChannel, anomalies: BaseChannel, schema: BaseChannel
-    ) -> Report:
-        """Takes the checks from `gate.drift` and `gate.skew` of a configuration, or of its YAML file."""
-        loaded = resolve_baseline(as_config(config))
-        drift = loaded.gate.drift
-        if drift is not None:
-            drift = replace(drift, reference=loaded.resolve(drift.reference))
-        return cls(examples, anomalies, schema, drift=drift, skew=loaded.gate.skew)
+    def of_checks(cls, examples: BaseChannel, anomalies: BaseChannel, schema: BaseChannel, checks: Any) -> Report:
+        """Takes the result of `drift_checks`, which may be known only when the pipeline runs."""
+        return component_of(cls, _spec(examples, anomalies, schema, checks))
+
+
+def _spec(examples: BaseChannel, anomalies: BaseChannel, schema: BaseChannel, checks: Any) -> ReportSpec:
+    report = Channel(type=simple_artifacts.File)
+    return ReportSpec(examples=examples, anomalies=anomalies, schema=schema, drift=checks, report=report)
 
 
 def drift_checks(drift: DriftConfig | None, skew: SkewConfig | None, *, with_location: bool = True) -> str:

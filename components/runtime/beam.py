@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from typing import Any
 
 import apache_beam as beam
 from apache_beam.options.pipeline_options import PipelineOptions, PortableOptions, StandardOptions, WorkerOptions
@@ -45,6 +46,14 @@ def in_process_pipeline() -> beam.Pipeline:
     """Returns a pipeline that runs in this process, also if a runner is configured."""
     with in_process_beam():
         return beam.Pipeline(argv=[])
+
+
+def spread_numbers(pipeline: beam.Pipeline, count: int) -> Any:
+    """Returns the numbers from 0 to `count`, spread over the workers.
+
+    Without the reshuffle they stay in one bundle, and one worker does all of the work.
+    """
+    return pipeline | "Numbers" >> beam.Create(range(count)) | "Spread" >> beam.Reshuffle()
 
 
 def staging_root(options: Sequence[str], temporary: Callable[[], str]) -> str:

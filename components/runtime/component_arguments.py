@@ -1,4 +1,4 @@
-"""Checks of the arguments of components by their types, before TFX sees them."""
+"""The arguments of components: checked by their types before TFX sees them, and taken from a configuration."""
 
 from __future__ import annotations
 
@@ -8,35 +8,85 @@ import os
 import types
 import typing
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeVar, Union, cast
+from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, Union, cast
 
-from tfx.dsl.components.base import base_node
+from tfx.dsl.components.base import base_component, base_node
 from tfx.dsl.placeholder.placeholder import Placeholder
 from tfx.orchestration.data_types import RuntimeParameter
-from tfx.types import BaseChannel
+from tfx.types import BaseChannel, ComponentSpec
 from tfx.utils import json_utils
 
+from shardwright.config import Config, as_config
 from shardwright.config.calls import bind
-from shardwright.config.inline import as_section
-from shardwright.config.parse_values import parse_scalar, section_of
+from shardwright.config.parse_values import keys_of, parse_scalar, section_of
 from shardwright.errors import ConfigError, UsageError
+from shardwright.ingest.baseline import push_directory_of, resolve_baseline
 
 _Init = TypeVar("_Init", bound=Callable[..., None])
+_Component = TypeVar("_Component", bound=base_component.BaseComponent)
+_Parameters = ParamSpec("_Parameters")
+_Section = TypeVar("_Section")
+# A section of the configuration: an object of its class, or a mapping of its keys; `None` for the defaults.
+Options = Union[_Section, Mapping[str, Any], None]  # noqa: UP007 -- an alias with a type variable
+
 _SCALARS = (str, int, float, bool)
+_NAMED = {str: "a text", int: "a number", Mapping: "a mapping", Sequence: "a list"}
+# Parameters of components that are no keys of the configuration, and follow from it.
+_DERIVED: dict[str, Callable[[Config], Any]] = {
+    "base": lambda config: config.base,
+    "push_directory": push_directory_of,
+    "batch_size": lambda config: config.trainer.batch_size,
+}
 
 
-def check_arguments(init: _Init, *, whole: str = "", allowed: Sequence[str] = ()) -> _Init:
-    """Makes the constructor of a component refuse values of wrong types, with a message that states what to write.
+class FromConfig(Generic[_Parameters]):
+    """`Component.from_config(config, ...)`: the constructor with the values of a configuration, or of its YAML file.
 
-    Options may be written as in YAML: `"5%"` is a number, and a mapping is a section.
+    All parameters of the constructor may follow; one that is given replaces that of the configuration.
 
     Args:
-        init: the constructor.
-        whole: an option that stands for all others, next to which none of them may be given.
-        allowed: options that may be given with it, as the channels may.
+        init: the constructor, whose parameters have the names of the configuration.
+        with_baseline: whether `blessed` in the configuration stands for the dataset of the model that is blessed now.
     """
+
+    def __init__(self, init: Callable[Concatenate[Any, _Parameters], None], *, with_baseline: bool = False) -> None:
+        self._init = init
+        self._with_baseline = with_baseline
+
+    def __get__(
+        self, instance: _Component | None, owner: type[_Component]
+    ) -> Callable[Concatenate[str | os.PathLike[str] | Config, _Parameters], _Component]:
+        """Returns the function for a component's class."""
+        itself, *parameters = inspect.signature(self._init).parameters.values()
+
+        def from_config(
+            config: str | os.PathLike[str] | Config, /, *values: _Parameters.args, **options: _Parameters.kwargs
+        ) -> _Component:
+            loaded = as_config(config)
+            loaded = resolve_baseline(loaded) if self._with_baseline else loaded
+            left = [one.name for one in parameters[len(values) :] if one.name not in options]
+            given = {name: getattr(loaded, name) for name in left if name in keys_of(Config)}
+            given |= {name: _DERIVED[name](loaded) for name in left if name in _DERIVED}
+            return owner(*values, **given, **options)
+
+        from_config.__doc__ = "Makes the component with the values of a configuration, or of its YAML file."
+        first = itself.replace(name="config", annotation="str | os.PathLike[str] | Config")
+        signature = inspect.Signature([first, *parameters])
+        from_config.__signature__ = signature  # type: ignore[attr-defined] # functions may have one
+        return from_config
+
+
+def component_of(kind: type[_Component], spec: ComponentSpec) -> _Component:
+    """Makes a component of its channels and parameters, some of which may be known only when the pipeline runs."""
+    component: _Component = object.__new__(kind)
+    base_component.BaseComponent.__init__(component, spec=spec)
+    return component
+
+
+def check_arguments(init: _Init) -> _Init:
+    """Makes the constructor of a component refuse values of wrong types, with a message that states what to write."""
     signature = inspect.signature(init)
-    hinted = {one.name: one.annotation for one in signature.parameters.values() if one.kind is not one.VAR_KEYWORD}
+    hinted = {one.name: one.annotation for one in signature.parameters.values()}
     hinted.pop("self")
 
     @functools.wraps(init)
@@ -49,18 +99,20 @@ def check_arguments(init: _Init, *, whole: str = "", allowed: Sequence[str] = ()
         for name, hint in hints.items():
             bound.arguments[name] = _checked(hint, bound.arguments[name], name, component)
             _check_artifacts(type(self).SPEC_CLASS.INPUTS.get(name), bound.arguments[name], name, component)
-        for name, value in bound.kwargs.items():
-            if name not in hinted:
-                _refuse_late(value, name, component)
-        if bound.arguments.get(whole) is not None:
-            free = {"self", whole, *allowed, *type(self).SPEC_CLASS.INPUTS}
-            for name, value in {**bound.arguments, **bound.kwargs}.items():
-                if name not in free and value not in (None, {}):
-                    problem = f"{whole} is given, too, which stands for all options"
-                    raise UsageError(f"{component}: {name}: {problem}. Leave one of them out.")
         init(*bound.args, **bound.kwargs)
 
     return cast(_Init, checked)
+
+
+def required(component: str, name: str, value: _Section | None, written: str) -> _Section:
+    """Returns the value of an option that `from_config` finds itself, and that the constructor needs.
+
+    Raises:
+        UsageError: it is missing.
+    """
+    if value is None:
+        raise UsageError(f"{component}: {name} is missing. Write {written}.")
+    return value
 
 
 def check_json(values: Mapping[str, Any] | None, where: str) -> None:
@@ -83,21 +135,20 @@ def _checked(hint: Any, value: Any, name: str, component: str) -> Any:
         raise ConfigError(
             f"{component}: {name}", f"the component {type(value).__name__} is not an option", "Remove it."
         )
-    if isinstance(value, (RuntimeParameter, Placeholder)):
-        if any(isinstance(value, kind) for kind in kinds if kind in (RuntimeParameter, Placeholder)):
-            return value
-        _refuse_late(value, name, component)
+    if isinstance(value, (RuntimeParameter, Placeholder)) and not any(
+        isinstance(value, kind) for kind in kinds if kind in (RuntimeParameter, Placeholder)
+    ):
+        problem = f"is not a {'runtime parameter' if isinstance(value, RuntimeParameter) else 'placeholder'}"
+        fix = "Its value is needed when the pipeline is constructed: give the value itself."
+        raise ConfigError(f"{component}: {name}", problem, fix)
     if isinstance(value, os.PathLike) and str in kinds:
         return os.fspath(value)
-    section = section_of(hint)
-    if section is not None and hasattr(section, "PATH"):
-        return as_section(section, value, name)
+    if hasattr(section_of(hint), "PATH"):
+        return value
     if isinstance(value, str) and str not in kinds and Sequence in kinds:
         raise ConfigError(f"{component}: {name}", f"{value!r} is not a list", f"Write {name}=[{value!r}].")
     if any(isinstance(value, kind) for kind in kinds if kind not in _SCALARS):
         return value
-    if tuple in kinds:
-        return _pair(value, name, component)
     scalars = [kind for kind in kinds if kind in _SCALARS]
     if scalars == [float] and isinstance(value, (int, float)) and not isinstance(value, bool):
         return value
@@ -107,17 +158,6 @@ def _checked(hint: Any, value: Any, name: str, component: str) -> Any:
         return value
     expected = " or ".join(_NAMED.get(kind, kind.__name__) for kind in kinds if kind is not type(None))
     raise ConfigError(f"{component}: {name}", f"{value!r} has the wrong type", f"Give {expected}.")
-
-
-def _refuse_late(value: Any, name: str, component: str) -> None:
-    """Refuses a value that is known only when the pipeline runs."""
-    if isinstance(value, (RuntimeParameter, Placeholder)):
-        problem = f"is not a {'runtime parameter' if isinstance(value, RuntimeParameter) else 'placeholder'}"
-        fix = "Its value is needed when the pipeline is constructed: give the value itself."
-        raise ConfigError(f"{component}: {name}", problem, fix)
-
-
-_NAMED = {str: "a text", int: "a number", Mapping: "a mapping", Sequence: "a list"}
 
 
 def _check_artifacts(wanted: Any, value: Any, name: str, component: str) -> None:
@@ -143,11 +183,3 @@ def _channel(value: Any, name: str, component: str) -> Any:
     raise UsageError(
         f"{component}: {name}: this is the component {kind}, not its output. Add .outputs[{key!r}] to the component."
     )
-
-
-def _pair(value: Any, name: str, component: str) -> Any:
-    if isinstance(value, list):
-        return tuple(value)
-    number = value if isinstance(value, int) else 256
-    problem = f"{value!r} is not a pair of numbers, height and width"
-    raise ConfigError(f"{component}: {name}", problem, f"Write {name}=({number}, {number}).")

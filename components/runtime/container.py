@@ -35,6 +35,7 @@ from shardwright.components.runtime.mounts import (
     folder_of,
     opened,
     output_folders,
+    uri_pairs,
     url_of,
 )
 from shardwright.components.runtime.packed import unpack_parameters
@@ -83,14 +84,12 @@ def _work(options: argparse.Namespace, arguments: list[str]) -> Callable[[list[s
     """Returns the task, called with TFX's arguments and paths that can be opened; `arguments` are the service's."""
     place = arguments.index(_INVOCATION) + 1
     if options.jobset is None:
-        return lambda changed: run_task(_with_whole_parameters(changed, place))
+        return lambda changed: run_task(
+            [*changed[:place], json.dumps(unpack_parameters(json.loads(changed[place]))), *changed[place + 1 :]]
+        )
     cluster = Cluster.of_this_pod(os.environ)
     task = JobSetTask(json.loads(options.jobset), arguments, place, Path(options.shared, cluster.namespace))
     return lambda changed: run_as_jobset(task, json.loads(changed[place]), cluster)
-
-
-def _with_whole_parameters(arguments: list[str], place: int) -> list[str]:
-    return [*arguments[:place], json.dumps(unpack_parameters(json.loads(arguments[place]))), *arguments[place + 1 :]]
 
 
 def _run(arguments: list[str], how: str, scratch: str, work: Callable[[list[str]], None]) -> None:
@@ -111,7 +110,7 @@ def _run(arguments: list[str], how: str, scratch: str, work: Callable[[list[str]
         changed["outputs"]["outputFile"] = os.path.join(scratch, "task", "executor_output.json")
     arguments[place] = json.dumps(changed)
     if how == STREAMED:
-        for url, folder in _moved(invocation, changed, "inputs"):
+        for url, folder in uri_pairs(invocation, changed, "inputs"):
             fetch_folder(url, Path(folder))
     for folder in output_folders(changed):
         # As TFX's local runners do. On a bucket there are no folders to make.
@@ -121,14 +120,18 @@ def _run(arguments: list[str], how: str, scratch: str, work: Callable[[list[str]
     if not publishes:
         return
     if how == STREAMED:
-        for url, folder in _moved(invocation, changed, "outputs"):
+        for url, folder in uri_pairs(invocation, changed, "outputs"):
             put_folder(Path(folder), url)
     if how != AS_THEY_ARE:
         report = json.loads(Path(changed["outputs"]["outputFile"]).read_text(encoding="utf-8"))
         change_uris(report.get("artifacts", {}), partial(url_of, root=root))
         if pages:
             report.setdefault("artifacts", {}).update(_filled(pages, changed, how, root))
-        _write_report(report, invocation["outputs"]["outputFile"])
+        # For the service, with the service's URLs.
+        output_file = invocation["outputs"]["outputFile"]
+        fileio.makedirs(os.path.dirname(output_file))
+        with fileio.open(output_file, "w") as file:
+            file.write(json.dumps(report, sort_keys=True))
 
 
 def _with_types(invocation: dict[str, Any], arguments: list[str]) -> dict[str, Any]:
@@ -147,30 +150,12 @@ def _with_types(invocation: dict[str, Any], arguments: list[str]) -> dict[str, A
     return invocation
 
 
-def _moved(invocation: dict[str, Any], changed: dict[str, Any], side: str) -> list[tuple[str, str]]:
-    """Returns URL and folder of each artifact that has a local copy."""
-    before, after = (value.get(side, {}).get("artifacts", {}) for value in (invocation, changed))
-    pairs = [
-        (one["uri"], other["uri"])
-        for key in sorted(before)
-        for one, other in zip(before[key]["artifacts"], after[key]["artifacts"], strict=True)
-    ]
-    return [(url, folder) for url, folder in pairs if url != folder]
-
-
 def _filled(pages: dict[str, Any], changed: dict[str, Any], how: str, root: str) -> dict[str, Any]:
     """Returns the outputs for the pages of the service, written and with their metadata."""
     urls = {key: listed["artifacts"][0]["uri"] for key, listed in pages.items()}
     places = {key: url if how == STREAMED else folder_of(url, root) for key, url in urls.items()}
     own = changed["outputs"]["artifacts"]
     return fill_page_outputs(pages, places, {key: listed["artifacts"][0]["uri"] for key, listed in own.items()})
-
-
-def _write_report(report: dict[str, Any], output_file: str) -> None:
-    """Passes TFX's report of the outputs to the service, with the service's URLs."""
-    fileio.makedirs(os.path.dirname(output_file))
-    with fileio.open(output_file, "w") as file:
-        file.write(json.dumps(report, sort_keys=True))
 
 
 if __name__ == "__main__":

@@ -23,7 +23,8 @@ from shardwright.dataset.reader import ImageDataset, LocatedShard, contents_of
 from shardwright.dataset.train_statistics import STATISTICS_FILE, derived_statistics
 from shardwright.running.progress import counted, print_note
 from shardwright.staging.commit import DatasetPlan, commit
-from shardwright.staging.staging import PlannedShard, RecordResult, Staging
+from shardwright.staging.shard_writer import planned_shards
+from shardwright.staging.staging import RecordResult, Staging
 from shardwright.storage.fingerprint import fingerprint
 from shardwright.storage.whole_files import write_text
 from shardwright.tfrecords.encode import byte_strings, encode_example
@@ -172,11 +173,6 @@ def _join(deliveries: Sequence[_Delivery], temporary: str) -> ImageDataset:
     newest = datasets[-1].manifest
     digests = [dataset.manifest.digest for dataset in datasets]
     sources = [(delivery, start, shard) for delivery in deliveries for start, shard in delivery.shards()]
-    totals, numbers = Counter(shard.split for _, _, shard in sources), Counter[str]()
-    planned = []
-    for _, _, shard in sources:
-        planned.append(PlannedShard(shard.split, numbers[shard.split], totals[shard.split]))
-        numbers[shard.split] += 1
     plan = DatasetPlan(
         kind=newest.kind,
         task=newest.task,
@@ -186,7 +182,7 @@ def _join(deliveries: Sequence[_Delivery], temporary: str) -> ImageDataset:
         features=newest.features,
         names=newest.names,
         inputs=sum(shard.records for _, _, shard in sources),
-        shards=tuple(planned),
+        shards=planned_shards([shard.split for _, _, shard in sources]),
         labels=newest.labels,
         further_parents={f"source-{number}": digest for number, digest in enumerate(digests)},
     )
@@ -196,18 +192,14 @@ def _join(deliveries: Sequence[_Delivery], temporary: str) -> ImageDataset:
         for place, (delivery, start, shard) in zip(plan.shards, sources, strict=True):
             facts = plan.facts(place)
             staging.write_shard(place, delivery.results(start, shard, newest.stored(_KEY)), facts=facts)
-        commit(staging, _with_statistics(plan, staging, datasets), out, {})
+        if plan.kind == "transform":
+            text = derived_statistics([dataset.root for dataset in datasets], whole=False)
+            if text is not None:
+                write_text(staging.path(STATISTICS_FILE), text)
+                plan = replace(plan, kept=(STATISTICS_FILE,))
+        commit(staging, plan, out, {})
     _note(deliveries)
     return ImageDataset.open(out)
-
-
-def _with_statistics(plan: DatasetPlan, staging: Staging, datasets: Sequence[ImageDataset]) -> DatasetPlan:
-    """Adds what holds for every image of transformed datasets."""
-    text = derived_statistics([dataset.root for dataset in datasets], whole=False) if plan.kind == "transform" else None
-    if text is None:
-        return plan
-    write_text(staging.path(STATISTICS_FILE), text)
-    return replace(plan, kept=(STATISTICS_FILE,))
 
 
 def _note(deliveries: Sequence[_Delivery]) -> None:

@@ -75,10 +75,15 @@ def opened(invocation: dict[str, Any], how: str, root: str = "/") -> dict[str, A
             artifacts = {key: listed for key, listed in artifacts.items() if not _is_of(_EXAMPLES, listed)}
         change_uris(artifacts, partial(folder_of, root=root))
     values = changed.get("inputs", {}).get("parameterValues", {})
-    if how == MOUNTED:
-        for name, value in values.items():
-            if isinstance(value, str):
-                values[name] = _in_text(value, root)
+    for name, value in values.items() if how == MOUNTED else ():
+        # Also inside JSON, where TFX stores a Pusher's destination.
+        try:
+            parsed = json.loads(value)
+        except (TypeError, ValueError):
+            values[name] = _with_folders(value, root)
+        else:
+            with_folders = _with_folders(parsed, root)
+            values[name] = value if with_folders == parsed else json.dumps(with_folders, sort_keys=True)
     return changed
 
 
@@ -93,24 +98,16 @@ def elsewhere(invocation: dict[str, Any], folder: str, *sides: str) -> dict[str,
     return changed
 
 
-def _in_text(value: str, root: str) -> str:
-    """Returns a parameter with folders for `gs://`, also inside JSON, where TFX stores a Pusher's destination."""
-    try:
-        parsed = json.loads(value)
-    except ValueError:
-        return folder_of(value, root)
-    changed = _in_json(parsed, root)
-    return value if changed == parsed else json.dumps(changed, sort_keys=True)
-
-
-def _in_json(value: Any, root: str) -> Any:
+def _with_folders(value: Any, root: str) -> Any:
     if isinstance(value, str):
         return folder_of(value, root)
     if isinstance(value, list):
-        return [_in_json(inner, root) for inner in value]
+        return [_with_folders(inner, root) for inner in value]
     if not isinstance(value, dict):
         return value
-    return {name: inner if name in _FOR_ANOTHER_MACHINE else _in_json(inner, root) for name, inner in value.items()}
+    return {
+        name: inner if name in _FOR_ANOTHER_MACHINE else _with_folders(inner, root) for name, inner in value.items()
+    }
 
 
 def change_uris(artifacts: dict[str, Any], change: Callable[[str], str]) -> None:
@@ -119,6 +116,23 @@ def change_uris(artifacts: dict[str, Any], change: Callable[[str], str]) -> None
         for artifact in listed.get("artifacts", []):
             if "uri" in artifact:
                 artifact["uri"] = change(artifact["uri"])
+
+
+def uri_pairs(before: dict[str, Any], after: dict[str, Any], side: str) -> list[tuple[str, str]]:
+    """Returns the URIs of the artifacts of two ExecutorInputs of one task, where they differ.
+
+    Args:
+        before: an input as plain values.
+        after: the same one with other URIs.
+        side: `inputs` or `outputs`.
+    """
+    one, other = (value.get(side, {}).get("artifacts", {}) for value in (before, after))
+    pairs = (
+        (here["uri"], there["uri"])
+        for key in sorted(one)
+        for here, there in zip(one[key]["artifacts"], other[key]["artifacts"], strict=True)
+    )
+    return [(here, there) for here, there in pairs if here != there]
 
 
 def output_folders(invocation: dict[str, Any]) -> list[str]:

@@ -18,7 +18,8 @@ from shardwright.dataset.manifest import MANIFEST_FILE, MASKS, MULTI, NONE, SING
 from shardwright.dataset.reader import ImageDataset
 from shardwright.errors import DatasetError
 from shardwright.staging.commit import DatasetPlan, commit
-from shardwright.staging.staging import PlannedShard, RecordResult, Staging
+from shardwright.staging.shard_writer import planned_shards
+from shardwright.staging.staging import RecordResult, Staging
 from shardwright.storage import buckets, is_remote, list_names, open_file
 from shardwright.storage.checksum import digest_of, new_checksum
 from shardwright.tfrecords.records import decode_example
@@ -50,15 +51,28 @@ def open_examples(examples: Artifact, temporary: Callable[[], str]) -> ImageData
         parent=found.digest,
         features=found.kinds,
         inputs=sum(found.records.values()),
-        shards=found.shards(),
+        shards=planned_shards([found.splits[file] for file in found.records]),
         labels=found.labels,
     )
     staging = Staging.open(os.path.join(temporary(), "staging"), plan.fingerprint)
     with staging.locked():
         for shard, file in zip(plan.shards, found.records, strict=True):
-            staging.write_shard(shard, (RecordResult(_key(payload, file), payload) for payload in _payloads(file)))
+            staging.write_shard(shard, (RecordResult(_key(payload, file), payload) for payload in payloads_of(file)))
         commit(staging, plan, folder, {})
     return ImageDataset.open(folder)
+
+
+def payloads_of(file: str) -> Iterator[bytes]:
+    """Yields the records of a file, which may be compressed and on a bucket.
+
+    Raises:
+        DatasetError: a record is damaged.
+    """
+    with open_file(file) as opened:
+        for record in scan_records(opened):
+            if record.payload is None:
+                raise DatasetError(f"{file}: {record.where}: {record.reason}. Write the examples again.")
+            yield record.payload
 
 
 def has_manifest(folder: str) -> bool:
@@ -104,26 +118,13 @@ class _Found:
         count = max([*(number + 1 for number in self.names), len(self.masked)], default=0)
         return tuple(self.names.get(number) or next(free, f"class {number}") for number in range(count))
 
-    def shards(self) -> tuple[PlannedShard, ...]:
-        """Returns a shard for each file."""
-        totals: dict[str, int] = defaultdict(int)
-        for file in self.records:
-            totals[self.splits[file]] += 1
-        numbers: dict[str, int] = defaultdict(int)
-        planned = []
-        for file in self.records:
-            split = self.splits[file]
-            planned.append(PlannedShard(split, numbers[split], totals[split]))
-            numbers[split] += 1
-        return tuple(planned)
-
 
 def _read(examples: Artifact) -> _Found:
     found, digest = _Found(), new_checksum()
     for split in sorted(artifact_utils.decode_split_names(examples.split_names)):
         folder = os.path.join(examples.uri, f"Split-{split}")
         for file in sorted(os.path.join(folder, name) for name in list_names(folder)):
-            for payload in _payloads(file):
+            for payload in payloads_of(file):
                 found.records[file] += 1
                 found.splits[file] = split
                 digest.update(digest_of(payload))
@@ -151,14 +152,6 @@ def _add(found: _Found, example: Mapping[str, Any], file: str) -> None:
     found.names.update(
         (int(number), text.decode("utf-8")) for number, text in zip(numbers, example.get(_TEXT, ()), strict=False)
     )
-
-
-def _payloads(file: str) -> Iterator[bytes]:
-    with open_file(file) as opened:
-        for record in scan_records(opened):
-            if record.payload is None:
-                raise DatasetError(f"{file}: {record.where}: {record.reason}. Write the examples again.")
-            yield record.payload
 
 
 def _key(payload: bytes, file: str) -> str:

@@ -35,14 +35,12 @@ def unpack_parameters(invocation: dict[str, Any]) -> dict[str, Any]:
         UsageError: one was cut.
     """
     inputs = invocation.get("inputs", {})
-    values = {name: _unpack(name, value) for name, value in inputs.get("parameterValues", {}).items()}
+    values = dict(inputs.get("parameterValues", {}))
+    for name, value in values.items():
+        if isinstance(value, str) and value.startswith(_PACKED):
+            try:
+                values[name] = zlib.decompress(base64.b64decode(value.removeprefix(_PACKED), validate=True)).decode()
+            except (ValueError, zlib.error) as error:
+                fix = "Compile the pipeline again"
+                raise UsageError(f"{name}: its packed value is damaged ({error}). {fix}.") from None
     return {**invocation, "inputs": {**inputs, "parameterValues": values}} if values else invocation
-
-
-def _unpack(name: str, value: Any) -> Any:
-    if not isinstance(value, str) or not value.startswith(_PACKED):
-        return value
-    try:
-        return zlib.decompress(base64.b64decode(value.removeprefix(_PACKED), validate=True)).decode()
-    except (ValueError, zlib.error) as error:
-        raise UsageError(f"{name}: its packed value is damaged ({error}). Compile the pipeline again.") from None

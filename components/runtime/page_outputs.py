@@ -63,7 +63,12 @@ def fill_page_outputs(
         artifact = dict(listed["artifacts"][0])
         kind = _type(listed)
         if kind == HTML:
-            _copy(Path(folders[_REPORT], REPORT_FILE), places[key])
+            file, place = Path(folders[_REPORT], REPORT_FILE), places[key]
+            if is_remote(place):
+                buckets.upload(place, str(file))
+            else:
+                Path(place).parent.mkdir(parents=True, exist_ok=True)
+                copy_file(file, place)
         elif kind == METRICS:
             figures = read_evaluation(folders[_EVALUATION]).figures
             artifact["metadata"] = {**figures.values, "measured": figures.measured.words()}
@@ -88,21 +93,7 @@ def _confusion_matrix(details: Mapping[str, Any]) -> dict[str, Any]:
 def _type(listed: Mapping[str, Any]) -> str:
     kind = listed["artifacts"][0].get("type", {})
     # Kubeflow's driver passes the type of an output as the document has it, Vertex AI maybe as YAML.
-    found: str = kind.get("schemaTitle") or _title(kind.get("instanceSchema", ""))
-    return found
-
-
-def _title(schema: str) -> str:
-    """Returns the title of an artifact type in YAML or JSON."""
+    schema = kind.get("instanceSchema", "")
     first = next(iter(schema.strip().splitlines()), "")
-    if first.startswith("{"):
-        return str(json.loads(schema).get("title", ""))
-    return first.removeprefix("title:").strip()
-
-
-def _copy(file: Path, place: str) -> None:
-    if is_remote(place):
-        buckets.upload(place, str(file))
-    else:
-        Path(place).parent.mkdir(parents=True, exist_ok=True)
-        copy_file(file, place)
+    of_schema = json.loads(schema).get("title", "") if first.startswith("{") else first.removeprefix("title:").strip()
+    return str(kind.get("schemaTitle") or of_schema)

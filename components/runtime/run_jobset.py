@@ -20,8 +20,8 @@ import re
 import shutil
 import time
 import uuid
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from http import HTTPStatus
 from pathlib import Path
@@ -30,7 +30,7 @@ from urllib.parse import urlsplit
 
 from shardwright.components.image_trainer.devices.hosts import COORDINATOR, HOSTS
 from shardwright.components.runtime.heartbeat import FILE, HEARTBEAT, renew
-from shardwright.components.runtime.mounts import AS_THEY_ARE, MODULE, change_uris, elsewhere
+from shardwright.components.runtime.mounts import AS_THEY_ARE, MODULE, change_uris, elsewhere, uri_pairs
 from shardwright.errors import CheckFailed, ShardwrightError, Stopped, UsageError
 from shardwright.staging.staging import STAGING_VARIABLE
 from shardwright.storage import durable
@@ -135,9 +135,13 @@ class Cluster:
         except client.ApiException as error:
             if error.status == expected:
                 return None
+            try:
+                reason = json.loads(error.body)["message"]
+            except (ValueError, TypeError, KeyError):
+                reason = error.status
             fix = _FIXES.get(error.status, "Look at the manifest in the pipeline's document.").format(verb=verb)
             raise ShardwrightError(
-                f"Kubernetes refused to {verb} JobSet {self.namespace}/{name}: {_reason(error)}. {fix}"
+                f"Kubernetes refused to {verb} JobSet {self.namespace}/{name}: {reason}. {fix}"
             ) from None
         except HTTPError as error:
             raise ShardwrightError(f"Kubernetes at {configuration.host} does not answer: {error}.") from None
@@ -189,14 +193,6 @@ def _no_account(error: Exception) -> ShardwrightError:
         f"(`shardwright docs deploy/kubeflow`), or set {PROXY_VARIABLE} to http://HOST:PORT/NAMESPACE of "
         "`kubectl proxy`."
     )
-
-
-def _reason(error: Any) -> str:
-    """Returns the message in the body of an answer, or its status."""
-    try:
-        return str(json.loads(error.body)["message"])
-    except (ValueError, TypeError, KeyError):
-        return str(error.status)
 
 
 _PORT = 8476
@@ -286,13 +282,18 @@ def run_as_jobset(task: JobSetTask, opened: dict[str, Any], cluster: Cluster) ->
     make_own_folder(task.folder)
     renew(task.folder)
     _delete_unused_copies(cluster, task)
-    for source, target in _places(opened, pod_input, "inputs"):
+    for source, target in uri_pairs(opened, pod_input, "inputs"):
         _copy_once(Path(source), Path(target))
-    with _deleted_at_the_end(cluster, task.name):
+    try:
         created = _create(cluster, task, opened)
         print(f"JobSet {cluster.namespace}/{task.name} {'started' if created else 'exists already'}", flush=True)
         _wait(cluster, task)
         _copy_outputs(opened, pod_input)
+    except Stopped:
+        cluster.delete(task.name)
+        raise
+    # A failed set is kept for its logs.
+    cluster.delete(task.name)
     # Some files may stay, for example those that NFS keeps for an ending pod; a later task deletes them.
     remove_tree(task.folder)
 
@@ -300,7 +301,7 @@ def run_as_jobset(task: JobSetTask, opened: dict[str, Any], cluster: Cluster) ->
 def _copy_outputs(opened: dict[str, Any], pod_input: dict[str, Any]) -> None:
     """Copies the outputs of the pods, and TFX's report of them with the URIs of this task."""
     uris = {}
-    for target, source in _places(opened, pod_input, "outputs"):
+    for target, source in uri_pairs(opened, pod_input, "outputs"):
         put_folder(Path(source), target)
         uris[source] = target
     report = json.loads(Path(pod_input["outputs"]["outputFile"]).read_text(encoding="utf-8"))
@@ -359,16 +360,6 @@ def _conditions(found: dict[str, Any]) -> dict[str, dict[str, Any]]:
     return {one["type"]: one for one in listed if one.get("status") == "True"}
 
 
-def _places(opened: dict[str, Any], pod_input: dict[str, Any], side: str) -> list[tuple[str, str]]:
-    """Returns the URIs of artifacts in this task and in the pods."""
-    here, there = (value.get(side, {}).get("artifacts", {}) for value in (opened, pod_input))
-    return [
-        (one["uri"], other["uri"])
-        for key in sorted(here)
-        for one, other in zip(here[key]["artifacts"], there[key]["artifacts"], strict=True)
-    ]
-
-
 def _copy_once(source: Path, target: Path) -> None:
     """Copies a folder, which appears whole, unless an earlier attempt did."""
     if is_own(target):
@@ -403,14 +394,3 @@ def _wait(cluster: Cluster, task: JobSetTask) -> None:
             shown = now
         time.sleep(pause)
         pause = min(pause * 1.5, _LAST_LOOK)
-
-
-@contextmanager
-def _deleted_at_the_end(cluster: Cluster, name: str) -> Iterator[None]:
-    """Deletes the set at the end and on SIGTERM; a failed set is kept for its logs."""
-    try:
-        yield
-    except Stopped:
-        cluster.delete(name)
-        raise
-    cluster.delete(name)

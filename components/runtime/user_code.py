@@ -65,7 +65,11 @@ def code_files(path: str, folder: str, *, option: str, any_import: bool = False)
         root, module = Path(path).stem, _Module(os.path.abspath(path), None)
     else:
         root = path.partition(":")[0]
-        module = _root(root, folder, option)
+        found = _find(root)
+        if found is None or found.file is None or not os.path.isfile(found.file):
+            what = f"the source of module {root!r} was not found"
+            raise UsageError(f"{option}: {what}. Install it, or put it into {folder}.")
+        module = found
     reader = _Reader(option, folder, any_import=any_import)
     reader.read(root, module)
     return dict(sorted(reader.code.items()))
@@ -126,8 +130,12 @@ def check_code(code: Code, *, option: str) -> None:
     for part, digest in code.items():
         if part.startswith(_DISTRIBUTION):
             continue
-        module = _find(part.partition("/")[0])
-        file = None if module is None else _place(module, part)
+        name, below, inner = part.partition("/")
+        module, file = _find(name), None
+        if module is not None:
+            file = os.path.join(module.folder, inner) if below else module.file
+            whole = part.endswith(_ALL_FILES)
+            file = module.folder if whole else file if file is not None and os.path.isfile(file) else None
         if module is None or file is None:
             problem = f"{part} is not on this machine"
         elif digest == (_data_digest(module) if part.endswith(_ALL_FILES) else _checksum(file, option)):
@@ -271,14 +279,6 @@ def _find(name: str) -> _Module | None:
     return found
 
 
-def _root(name: str, folder: str, option: str) -> _Module:
-    module = _find(name)
-    if module is None or module.file is None or not os.path.isfile(module.file):
-        what = f"the source of module {name!r} was not found"
-        raise UsageError(f"{option}: {what}. Install it, or put it into {folder}.")
-    return module
-
-
 class _Reader:
     """Collects the code of a module and of what it imports."""
 
@@ -310,7 +310,10 @@ class _Reader:
             self.code[f"{_DISTRIBUTION}{top}"] = _version(top, module)
             return ()
         if module.folders is not None and name == top:
-            self._add_package(name, module)
+            # Unless the configuration is in it: then runs and images may be, too.
+            inside = any(Path(self._folder).is_relative_to(os.path.realpath(folder)) for folder in module.folders)
+            if not inside and _data(module):
+                self.code[f"{name}{_ALL_FILES}"] = _data_digest(module)
         if module.file is None:
             return ()
         if not os.path.isfile(module.file):
@@ -336,7 +339,11 @@ class _Reader:
         self._add_named_files(name, module, found.texts)
         names = set(found.names)
         for star in found.stars:
-            names.update(f"{star}.{inner}" for inner in _modules_in(_find(star)))
+            package = _find(star)
+            if package is not None and package.of_user:
+                listed = {inner for folder in package.folders or () for inner in os.listdir(folder)}
+                stems = {inner.partition(".")[0] for inner in listed}
+                names.update(f"{star}.{stem}" for stem in stems if stem.isidentifier())
         return sorted(names)
 
     def _check_required(self, found: StaticImports, where: str) -> None:
@@ -347,12 +354,6 @@ class _Reader:
                     f"{where}:{line}: imports {name}, which is not on this machine, so its code cannot be part of the "
                     "fingerprint. Install it, or correct the import."
                 )
-
-    def _add_package(self, name: str, module: _Module) -> None:
-        """Adds the files of a package, unless the configuration is in it: then runs and images may be, too."""
-        inside = any(Path(self._folder).is_relative_to(os.path.realpath(folder)) for folder in module.folders or ())
-        if not inside and _data(module):
-            self.code[f"{name}{_ALL_FILES}"] = _data_digest(module)
 
     def _add_named_files(self, name: str, module: _Module, texts: set[str]) -> None:
         top = name.partition(".")[0]
@@ -371,14 +372,6 @@ def _prefixes(name: str) -> list[str]:
     return [".".join(parts[: end + 1]) for end in range(len(parts))]
 
 
-def _modules_in(package: _Module | None) -> list[str]:
-    """Returns the names of the modules and packages in a package of the user."""
-    if package is None or not package.of_user:
-        return []
-    names = {name for folder in package.folders or () for name in os.listdir(folder)}
-    return sorted({name.partition(".")[0] for name in names if name.partition(".")[0].isidentifier()})
-
-
 def _data(module: _Module) -> dict[str, str]:
     """Returns all files below a package but its source, caches and hidden files: path below it -> file."""
     files: dict[str, str] = {}
@@ -394,15 +387,6 @@ def _data(module: _Module) -> dict[str, str]:
 
 def _data_digest(module: _Module) -> str:
     return fingerprint({name: _checksum(file, name) for name, file in _data(module).items()})
-
-
-def _place(module: _Module, part: str) -> str | None:
-    """Returns the file of a part of the code, or the folder; `None` if there is none."""
-    _, below, name = part.partition("/")
-    if part.endswith(_ALL_FILES):
-        return module.folder
-    file = os.path.join(module.folder, name) if below else module.file
-    return file if file is not None and os.path.isfile(file) else None
 
 
 def _checksum(file: str, where: str) -> str:

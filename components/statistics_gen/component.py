@@ -8,9 +8,8 @@ from typing import Any
 from tfx.dsl.components.base import base_beam_component, executor_spec
 from tfx.types import BaseChannel, Channel, component_spec, standard_artifacts
 
-from shardwright.components.runtime.component_arguments import check_arguments
+from shardwright.components.runtime.component_arguments import FromConfig, check_arguments
 from shardwright.components.statistics_gen import executor
-from shardwright.config import Config, as_config
 from shardwright.errors import ConfigError
 from shardwright.storage.fingerprint import canonical_json
 
@@ -44,12 +43,12 @@ class StatisticsGen(base_beam_component.BaseBeamComponent):
 
     Args:
         examples: the `examples` of ImageExampleGen.
-        features: names of the features with statistics; by default all but pixels and run lengths. Others are not read.
+        feature_names: the features with statistics; by default all but pixels and run lengths. Others are not read.
         allow_absent: whether to leave out features that the examples do not have, such as those of a schema. By default
             a name that they do not have is an error when the component runs.
 
     Raises:
-        ConfigError: `features` is empty, or contains a value that is not a text.
+        ConfigError: `feature_names` is empty, or contains a value that is not a text.
     """
 
     SPEC_CLASS = StatisticsGenSpec
@@ -57,14 +56,14 @@ class StatisticsGen(base_beam_component.BaseBeamComponent):
 
     @check_arguments
     def __init__(
-        self, examples: BaseChannel, features: Sequence[str] | None = None, *, allow_absent: bool = False
+        self, examples: BaseChannel, feature_names: Sequence[str] | None = None, *, allow_absent: bool = False
     ) -> None:
         values: dict[str, Any] = {executor.FEATURES: ""}
-        if features is not None:
-            if not features or not all(isinstance(name, str) for name in features):
-                fix = 'Write for example features=["image/height"], or leave it out for all but pixels and run lengths.'
-                raise ConfigError("StatisticsGen: features", f"{features!r} is not a list of names", fix)
-            values[executor.FEATURES] = canonical_json(sorted(features))
+        if feature_names is not None:
+            if not feature_names or not all(isinstance(name, str) for name in feature_names):
+                fix = 'Write for example ["image/height"], or leave it out for all but pixels and run lengths.'
+                raise ConfigError("StatisticsGen: feature_names", f"{feature_names!r} is not a list of names", fix)
+            values[executor.FEATURES] = canonical_json(sorted(feature_names))
             if not allow_absent:
                 values[executor.REQUIRED] = 1
         super().__init__(
@@ -73,8 +72,4 @@ class StatisticsGen(base_beam_component.BaseBeamComponent):
             )
         )
 
-    @classmethod
-    def from_config(cls, config: str | Config, examples: BaseChannel) -> StatisticsGen:
-        """Checks a configuration, or its YAML file, which has no options of statistics: they are those of a run."""
-        as_config(config)
-        return cls(examples)
+    from_config = FromConfig(__init__)

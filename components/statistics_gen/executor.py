@@ -29,6 +29,11 @@ from shardwright.storage import is_remote
 # The most slices by class (the first classes) and by source (the largest): each slice counts its images again.
 MOST = 24
 CLASS, SOURCE = "class/", "source/"
+FEATURES = "features"
+# 1: a feature that the examples lack is an error.
+REQUIRED = "required"
+STATISTICS_FILE = "FeatureStats.pb"
+_TYPES = {"bytes": schema_pb2.BYTES, "int64": schema_pb2.INT, "float32": schema_pb2.FLOAT}
 _CLASSES, _KEY, _PIXELS = "image/class/text", "image/key", "image/encoded"
 
 
@@ -56,21 +61,13 @@ def slices(dataset: ImageDataset, features: Sequence[str]) -> list[Slicer]:
     classes = dataset.manifest.classes[:MOST]
     if stored(_CLASSES) in features and len(classes) > 1:
         wanted = {name.encode(): f"{CLASS}{name}" for name in classes}
-        found.append(_slicer(stored(_CLASSES), wanted, _itself))
+        found.append(_slicer(stored(_CLASSES), wanted, bytes))
     folders = sources(dataset) if stored(_KEY) in features else []
     # Folders that are the classes would give the same slices twice.
     if folders and set(folders) != set(classes):
         wanted = {folder.encode(): f"{SOURCE}{folder or '(none)'}" for folder in folders}
-        found.append(_slicer(stored(_KEY), wanted, _folder))
+        found.append(_slicer(stored(_KEY), wanted, lambda key: key_folder(key.decode("utf-8", "replace")).encode()))
     return found
-
-
-def _itself(value: bytes) -> bytes:
-    return value
-
-
-def _folder(key: bytes) -> bytes:
-    return key_folder(key.decode("utf-8", "replace")).encode()
 
 
 def _slicer(column: str, wanted: Mapping[bytes, str], kind: Callable[[bytes], bytes]) -> Slicer:
@@ -87,13 +84,6 @@ def _slicer(column: str, wanted: Mapping[bytes, str], kind: Callable[[bytes], by
                 yield wanted[value], table_util.RecordBatchTake(batch, pa.array(rows[value], pa.int32()))
 
     return cut
-
-
-FEATURES = "features"
-# 1: a feature that the examples lack is an error.
-REQUIRED = "required"
-STATISTICS_FILE = "FeatureStats.pb"
-_TYPES = {"bytes": schema_pb2.BYTES, "int64": schema_pb2.INT, "float32": schema_pb2.FLOAT}
 
 
 class Executor(base_beam_executor.BaseBeamExecutor):
@@ -128,7 +118,7 @@ class Executor(base_beam_executor.BaseBeamExecutor):
                     examples=[examples], split=split, telemetry_descriptors=["StatisticsGen"], schema=schema
                 )
                 read = pipeline | f"Read[{split}]" >> source.BeamSource()
-                batches.append(read | f"Label[{split}]" >> beam.Map(_of_split, split=split))
+                batches.append(read | f"Label[{split}]" >> beam.Map(lambda batch, split: (split, batch), split=split))
             _ = (
                 batches
                 | "Together" >> beam.Flatten(pipeline=pipeline)
@@ -137,10 +127,6 @@ class Executor(base_beam_executor.BaseBeamExecutor):
                 | "WithoutNames" >> beam.FlatMap(_without_names, names=dict(dataset.manifest.names))
                 | "Write" >> beam.Map(_write, files=files)
             )
-
-
-def _of_split(batch: pa.RecordBatch, split: str) -> tuple[str, pa.RecordBatch]:
-    return split, batch
 
 
 def _without_names(

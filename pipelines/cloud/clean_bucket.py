@@ -22,9 +22,8 @@ from typing import Any
 from shardwright.config import Config
 from shardwright.dataset.manifest import MANIFEST_FILE
 from shardwright.errors import UsageError
-from shardwright.lineage.ancestry import EVALUATION, Family
+from shardwright.lineage.ancestry import EVALUATION, Family, find_artifacts
 from shardwright.lineage.blessing import BLESSING_FILE, PLACE, Blessing, read_blessing
-from shardwright.lineage.places import find_artifacts
 from shardwright.lineage.record import LINEAGE_FILE
 from shardwright.pipelines.runs.clean_folder import CleanResult, Removable, check_family, check_keep, pushed_models
 from shardwright.staging.staged import clear, staged_objects

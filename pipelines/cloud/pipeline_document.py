@@ -213,10 +213,10 @@ def _input_resolver(
     from shardwright.components.input_resolver.component import InputResolver, ResolverRequest
 
     places = location_json(dataclasses.replace(locations, span=NEWEST))
-    return InputResolver(
-        data_root=RuntimeParameter(DATA_ROOT, str, default=defaults[DATA_ROOT]),
-        span=RuntimeParameter(SPAN, str, default=defaults[SPAN]),
-        request=ResolverRequest(recipe, places, baseline),
+    return InputResolver.of_request(
+        ResolverRequest(recipe, places, baseline),
+        RuntimeParameter(DATA_ROOT, str, default=defaults[DATA_ROOT]),
+        RuntimeParameter(SPAN, str, default=defaults[SPAN]),
     )
 
 
@@ -225,7 +225,6 @@ def _graph_inputs(
 ) -> GraphInputs:
     """Returns the graph's inputs; those that only the run knows are outputs of the resolver."""
     from shardwright.components.baseline_resolver.executor import AT_RUN
-    from shardwright.components.image_transform.transform_recipe import transform_recipe
     from shardwright.components.input_resolver.executor import FINGERPRINT, LOCATION, SETTLED_DRIFT, SETTLED_RECIPE
     from shardwright.pipelines.graph import GraphInputs
 
@@ -235,7 +234,6 @@ def _graph_inputs(
     return GraphInputs(
         input_fingerprint=at_run(FINGERPRINT),
         ingest_recipe=at_run(SETTLED_RECIPE) if SPLITS in options else resolved.recipe,
-        transform_recipe=transform_recipe(config),
         schema_file="",
         schema_text=resolved.schema_text,
         push_directory=target.push_directory,

@@ -39,7 +39,7 @@ def add(commands: Commands) -> None:
 def _card(options: argparse.Namespace) -> int:
     from shardwright.dataset.manifest import MANIFEST_FILE
     from shardwright.errors import UsageError
-    from shardwright.lineage.places import contains
+    from shardwright.lineage.ancestry import contains
     from shardwright.report.page import write_page
 
     given = {"license": options.license, "url": options.url, "citeAs": options.cite}

@@ -36,7 +36,7 @@ def add(commands: Commands) -> None:
 def _drift(options: argparse.Namespace) -> int:
     from shardwright.config.evaluation import ALPHA
     from shardwright.dataset.manifest import MANIFEST_FILE
-    from shardwright.lineage.places import contains
+    from shardwright.lineage.ancestry import contains
 
     page = None
     if options.html is not None:

@@ -38,7 +38,7 @@ def _forget(options: argparse.Namespace) -> int:
     from shardwright.dataset.reader import ImageDataset
     from shardwright.edit.delete import contents_of, copies_in_ledger
     from shardwright.errors import UsageError
-    from shardwright.lineage.places import run_root_of
+    from shardwright.lineage.ancestry import run_root_of
     from shardwright.pipelines.runs.run_folder import STAGING, locked_run
     from shardwright.storage import is_folder, is_remote
     from shardwright.storage.own_names import staging_next_to
@@ -104,8 +104,7 @@ def _delete_copies(
         shown_in,
         trained_on,
     )
-    from shardwright.lineage.ancestry import Family
-    from shardwright.lineage.places import known_places
+    from shardwright.lineage.ancestry import Family, known_places
     from shardwright.staging.staged import clear
     from shardwright.storage import is_remote
 

@@ -32,8 +32,7 @@ def add(commands: Commands) -> None:
 
 
 def _lineage(options: argparse.Namespace) -> int:
-    from shardwright.lineage.ancestry import family_of
-    from shardwright.lineage.places import run_root_of
+    from shardwright.lineage.ancestry import family_of, run_root_of
 
     start, family = family_of(options.path, options.search)
     described = describe(start, family)

@@ -123,8 +123,9 @@ class _DataTrial(NamedTuple):
 def _try_data(config: Config) -> _DataTrial:
     """Reads the annotations and some images."""
     from shardwright.dataset.ledger import UNLISTED
-    from shardwright.ingest import IngestRecipe, locate, survey_input, try_images
+    from shardwright.ingest import IngestRecipe, locate, survey_input
     from shardwright.ingest.baseline import without_baseline
+    from shardwright.ingest.trial import try_images
     from shardwright.staging.commit import allowed_rejects
 
     config = without_baseline(config)

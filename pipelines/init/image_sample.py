@@ -25,8 +25,8 @@ from shardwright.formats.base import IGNORE
 from shardwright.images.decode import convert, decode
 from shardwright.images.header import ImageError
 from shardwright.images.read_header import read_header
-from shardwright.ingest import try_images
 from shardwright.ingest.survey import SurveyedInput
+from shardwright.ingest.trial import try_images
 from shardwright.masks.rle import area
 from shardwright.pipelines.init.inventory import LOSSLESS
 from shardwright.pipelines.init.read_trial import DetectedInput

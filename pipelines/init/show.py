@@ -21,8 +21,8 @@ from shardwright.config.yaml_text import parse_yaml
 from shardwright.dataset.manifest import IGNORED
 from shardwright.display.readings import Column, Row, difference, draw_row, draw_table, label_map, strip
 from shardwright.errors import Reading, ShardwrightError, unwritable
-from shardwright.ingest import SurveyedInput, TriedImage
-from shardwright.ingest.trial import try_these
+from shardwright.ingest import SurveyedInput
+from shardwright.ingest.trial import TriedImage, try_these
 from shardwright.masks.rle import area
 from shardwright.storage.whole_files import write_bytes
 from shardwright.text.escaping import escape, unescaped

@@ -17,9 +17,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from shardwright.errors import DatasetError, StorageError, UsageError
-from shardwright.lineage.ancestry import Family
+from shardwright.lineage.ancestry import ARTIFACTS, PUSHED, Family, find_artifacts
 from shardwright.lineage.blessing import Blessing, read_blessing
-from shardwright.lineage.places import ARTIFACTS, PUSHED, find_artifacts
 from shardwright.pipelines.runs.metadata_store import PastRun, past_runs, steps_to
 from shardwright.pipelines.runs.run_folder import LOGS, STAGING, is_model_name, locked_run
 from shardwright.staging.staged import is_in_use, staged_folders

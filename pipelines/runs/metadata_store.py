@@ -15,7 +15,7 @@ from ml_metadata.metadata_store import metadata_store
 from ml_metadata.proto import metadata_store_pb2 as protos
 
 from shardwright.errors import DatasetError, NotFound
-from shardwright.lineage.places import METADATA_FILE
+from shardwright.lineage.ancestry import METADATA_FILE
 from shardwright.storage.own_names import check_own_database
 
 # Contexts of TFX: one per run, one per component.

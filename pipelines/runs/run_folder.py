@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from shardwright.lineage.ancestry import ARTIFACTS, METADATA_FILE, PUSHED
 from shardwright.lineage.blessing import BLESSING_FILE
-from shardwright.lineage.places import ARTIFACTS, METADATA_FILE, PUSHED
 from shardwright.storage import list_names
 from shardwright.storage.locks import run_lock
 from shardwright.storage.own_names import check_own_database, check_own_tree, is_own

@@ -44,6 +44,14 @@ def recipe_options(section: Any) -> dict[str, Any]:
     return options
 
 
+def run_options(section: Any) -> dict[str, Any]:
+    """Returns the options of a section without effect on the result that are not at their default, as plain values."""
+    values = {field: getattr(section, field.name) for field in fields(section) if field.metadata.get("place")}
+    return {
+        field.name: plain_value(value, recipe_options) for field, value in values.items() if value != _default(field)
+    }
+
+
 def read_section(cls: type[Any], options: Mapping[str, Any], path: str) -> Any:
     """Makes a section of the result of `recipe_options`; options that were left out have their defaults.
 

@@ -1,25 +1,108 @@
-"""The annotation formats in Python: a function for each row of `shardwright.label_formats`.
+"""A configuration in Python: a function for each section, and one for each annotation format.
 
-`RleCsv("train.csv", order="row")` is what `labels: {format: rle_csv, path: train.csv, rle: {order: row}}` is in YAML.
-The options have the names and the defaults of the YAML keys. `constructors.pyi`, which is generated, has the signatures
-for editors and type checkers.
+`Split(method="group", train=0.8, eval=0.2)` is what `split: {method: group, ratios: {train: 0.8, eval: 0.2}}` is in
+YAML, and `RleCsv("train.csv", order="row")` is `labels: {format: rle_csv, path: train.csv, rle: {order: row}}`. Options
+have the names, forms and defaults of the YAML keys. `constructors.pyi`, which is generated, has the signatures for
+editors and type checkers.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import functools
+import inspect
+import os
 from collections.abc import Callable, Mapping
 from inspect import Parameter, Signature
-from typing import Any
+from typing import Any, TypeVar, cast
 
 from shardwright.config.calls import bind
-from shardwright.config.input import LabelsConfig, RleConfig
+from shardwright.config.config import Config
+from shardwright.config.evaluation import DriftConfig, EvaluatorConfig, GateConfig, SkewConfig
+from shardwright.config.images import DuplicatesConfig, ImagesConfig
+from shardwright.config.input import InputConfig, LabelsConfig, RleConfig
+from shardwright.config.loader import LoaderConfig
 from shardwright.config.options import options_of
-from shardwright.config.parse_values import check_keys, keys_of, parse_section, plain_value
-from shardwright.config.yaml_config import label_options
+from shardwright.config.parse_values import check_keys, keys_of, parse_section, plain_value, section_of
+from shardwright.config.shards import FeaturesConfig, RejectsConfig, ShardsConfig
+from shardwright.config.split import SplitConfig
+from shardwright.config.trainer import TrainerConfig
+from shardwright.config.transform import TextConfig, TransformConfig
+from shardwright.config.yaml_config import input_options, label_options, split_options
+from shardwright.errors import ConfigError, UsageError
 from shardwright.label_formats import FORMATS, LabelFormat
 
+_Section = TypeVar("_Section")
+# The function of a section has its name without the `Config`.
+_SECTIONS: tuple[type[Any], ...] = (
+    InputConfig,
+    ImagesConfig,
+    DuplicatesConfig,
+    SplitConfig,
+    ShardsConfig,
+    FeaturesConfig,
+    RejectsConfig,
+    TransformConfig,
+    TextConfig,
+    LoaderConfig,
+    TrainerConfig,
+    EvaluatorConfig,
+    GateConfig,
+    DriftConfig,
+    SkewConfig,
+)
 _OF_RUNS = tuple(keys_of(RleConfig))
+
+
+def config_of(
+    input: InputConfig | Mapping[str, Any] | None = None,  # noqa: A002 -- the name of the section
+    *,
+    task: str = "segmentation",
+    base: str | None = None,
+    **sections: Any,
+) -> Config:
+    """Makes a configuration of its sections, each an object or a mapping; `None` stands for the defaults.
+
+    Args:
+        input: the section `input`; without it there are no images, for what needs none.
+        task: `segmentation` or `classification`.
+        base: folder that relative paths start from; by default the working directory.
+        **sections: the others by their names in YAML, and `reuse_from`.
+
+    Raises:
+        ConfigError: a value is wrong, or values contradict each other; the message names the YAML key.
+    """
+    kinds = {name: section_of(hint) for name, hint in keys_of(Config).items()}
+    made: dict[str, Any] = {}
+    for name, value in {**sections, "input": {"images": "."} if input is None else input}.items():
+        kind = kinds[name]
+        if value is not None:
+            made[name] = value if kind is None else as_section(kind, value, name)
+    names, judging = made.get("split", SplitConfig()).names, made.get("evaluator", EvaluatorConfig())
+    if judging.split == EvaluatorConfig.split and judging.split not in names:
+        made["evaluator"] = dataclasses.replace(judging, split=names[0])
+    return Config(name="examples", task=task, base=base or os.getcwd(), **made)
+
+
+def as_section(section: type[_Section], value: object, name: str) -> _Section:
+    """Returns a section that was given as an object, as a mapping of its keys, or as `None` for the defaults.
+
+    Args:
+        section: class of the section.
+        value: the value.
+        name: the option, for messages.
+
+    Raises:
+        ConfigError: it is neither, or a value in it is wrong.
+    """
+    if isinstance(value, section):
+        return value
+    if value is None or isinstance(value, Mapping):
+        made: _Section = _read(section, {str(key): inner for key, inner in (value or {}).items()})
+        return made
+    path = cast(Any, section).PATH
+    written = 'ClassFolders(), RleCsv("train.csv") or' if section is LabelsConfig else f"{_name(section)}(...) or"
+    raise ConfigError(name, f"{value!r} is not a section", f"Write {written} a mapping of the keys of {path}.")
 
 
 def labels_of(raw: Mapping[str, Any]) -> LabelsConfig:
@@ -28,13 +111,66 @@ def labels_of(raw: Mapping[str, Any]) -> LabelsConfig:
     Raises:
         ConfigError: a key is unknown, or a value wrong.
     """
-    raw = plain_value(raw)
-    check_keys(LabelsConfig, raw, LabelsConfig.PATH)
-    section: LabelsConfig = parse_section(LabelsConfig, label_options(raw), LabelsConfig.PATH)
+    section: LabelsConfig = _read(LabelsConfig, raw)
     return section
 
 
-def _constructor(row: LabelFormat) -> Callable[..., LabelsConfig]:
+def _read(section: type[Any], raw: Mapping[str, Any]) -> Any:
+    """Makes a section of what people write in YAML; values may be sections, paths, and numbers of NumPy."""
+    for name, value in raw.items():
+        if type(value).__module__.startswith("tfx."):
+            problem = f"a {type(value).__name__} is known only when the pipeline runs"
+            raise ConfigError(f"{section.PATH}.{name}", problem, "Give the value itself.")
+    raw = plain_value(raw)
+    if section is SplitConfig:
+        raw = _with_shares(raw)
+    check_keys(section, raw, section.PATH)
+    if section is InputConfig:
+        raw = input_options(raw, os.getcwd())
+    elif section is LabelsConfig:
+        raw = label_options(raw)
+    elif section is SplitConfig:
+        raw = split_options(raw)[0]
+    return parse_section(section, raw, section.PATH)
+
+
+def _with_shares(raw: Mapping[str, Any]) -> dict[str, Any]:
+    """Moves the shares of splits, which are options of `Split`, to `ratios`."""
+    shares = {
+        name: value
+        for name, value in raw.items()
+        if name not in keys_of(SplitConfig)
+        and not isinstance(value, bool)
+        and (isinstance(value, (int, float)) or (isinstance(value, str) and value.endswith("%")))
+    }
+    others = {name: value for name, value in raw.items() if name not in shares}
+    return {**others, "ratios": {**(others.get("ratios") or {}), **shares}} if shares else others
+
+
+def _name(section: type[Any]) -> str:
+    return section.__name__.removesuffix("Config")
+
+
+def _of_section(section: type[Any]) -> Callable[..., Any]:
+    """Returns the function of a section, which takes what YAML takes, such as `150MB` and `1%`."""
+    parameters = list(inspect.signature(section).parameters.values())
+
+    @functools.wraps(section, updated=())
+    def make(*values: Any, **options: Any) -> Any:
+        if len(values) > len(parameters):
+            raise UsageError(f"{make.__name__}: too many positional arguments. Give options by their names.")
+        return _read(section, {**dict(zip((one.name for one in parameters), values, strict=False)), **options})
+
+    make.__name__ = make.__qualname__ = _name(section)
+    make.__doc__ = str(section.__doc__).replace("\nAttributes:", "\nArgs:")
+    if section is SplitConfig:
+        make.__doc__ += "\n    **shares: share of a split by its name, as in `ratios`: `train=0.8`."
+        shares = Parameter("shares", Parameter.VAR_KEYWORD)
+        make.__signature__ = Signature([*parameters, shares])  # type: ignore[attr-defined] # functions may have one
+    return make
+
+
+def _of_format(row: LabelFormat) -> Callable[..., LabelsConfig]:
     """Returns the function of a format; what it takes first may be given without its name."""
     options = dict.fromkeys(option.partition(".")[0] for option in row.options)
     runs = _OF_RUNS if "rle" in options else ()
@@ -70,6 +206,7 @@ def _constructor(row: LabelFormat) -> Callable[..., LabelsConfig]:
     return make
 
 
-CONSTRUCTORS = {row.function: _constructor(row) for row in FORMATS}
-globals().update(CONSTRUCTORS)
-__all__ = ["labels_of", *CONSTRUCTORS]
+SECTIONS = {_name(section): _of_section(section) for section in _SECTIONS}
+CONSTRUCTORS = {row.function: _of_format(row) for row in FORMATS}
+globals().update(SECTIONS | CONSTRUCTORS)
+__all__ = ["as_section", "config_of", "labels_of", *SECTIONS, *CONSTRUCTORS]

@@ -318,17 +318,9 @@ class TrainerConfig(Section):
         return _RATE if self.encoder == COMPACT and not is_import_path(self.model) else _RATE_OF_OTHERS
 
     def effective(self, task: str) -> TrainerConfig:
-        """Returns the section with the model that `auto` means, and without options that do not shape the model.
+        """Returns the section with the model that `auto` means.
 
         Args:
             task: `segmentation` or `classification`.
         """
-        return replace(
-            self,
-            model=MODELS[task][0] if self.model == "auto" else self.model,
-            accelerator=TrainerConfig.accelerator,
-            hosts=TrainerConfig.hosts,
-            checkpoint=CheckpointConfig(),
-            log_every=TrainerConfig.log_every,
-            profile=ProfileConfig(),
-        )
+        return replace(self, model=MODELS[task][0] if self.model == "auto" else self.model)

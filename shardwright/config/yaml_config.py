@@ -196,7 +196,7 @@ def parse_config(raw: Mapping[str, Any], *, base: str, default_name: str = "pipe
     if values.get("input") is None or (isinstance(values["input"], Mapping) and "images" not in values["input"]):
         raise ConfigError("input.images", "missing", "Give a folder or a glob of images.")
     if isinstance(values["input"], Mapping):
-        values["input"] = _input_options(values["input"], base)
+        values["input"] = input_options(values["input"], base)
     notes: tuple[str, ...] = ()
     if "split" in values:
         values["split"], renamed = split_options(values["split"])
@@ -223,7 +223,12 @@ def _judged_split(values: Mapping[str, Any]) -> str | None:
     return None if EvaluatorConfig().split in names else EVAL if EVAL in names else names[0]
 
 
-def _input_options(raw: Mapping[str, Any], base: str) -> dict[str, Any]:
+def input_options(raw: Mapping[str, Any], base: str) -> dict[str, Any]:
+    """Reads what people write in `input` as its options; a file of classes starts from `base`.
+
+    Raises:
+        ConfigError: classes or labels have another form.
+    """
     options = dict(raw)
     for name in ("span", "version"):
         if name in options:

@@ -47,6 +47,14 @@ _MOST = {"contrast": 0.5, "sharpness": 4, "colorfulness": 2}
 # The ingest refuses larger images.
 _MOST_PIXELS = 2**29
 _TYPES = {"bytes": schema_pb2.BYTES, "int64": schema_pb2.INT, "float32": schema_pb2.FLOAT}
+# A domain of texts is a list of so many at most; a feature with more of them is a name, not a category.
+_MOST_VALUES = 20
+_IDENTITY = ("image/key", "image/filename", *map(image_feature, ALGORITHMS))
+_HASHES = "image/hash/"
+_FREE = ("image/encoded", "image/class/text")
+_RUNS = "/rle"
+# With so few values, all distinct, a column may still be one of categories.
+_FEWEST, _NEARLY_ALL = 10, 0.9
 
 
 def schema_file_for(config_file: str | os.PathLike[str]) -> Path:
@@ -85,7 +93,12 @@ def render_schema(task: str, classes: Sequence[str], labels: str, features: Mapp
     for name, kind in features.items():
         if name not in known:
             _add(schema, name, kind)
-    _name_environments(schema)
+    # An image lacks the annotations when a model is asked about it.
+    del schema.default_environment[:]
+    schema.default_environment.extend([TRAINING, SERVING])
+    for feature in schema.feature:
+        if not feature.name.startswith(_OF_PIXELS) and feature.name not in _SERVED:
+            feature.not_in_environment.append(SERVING)
     header = f"# Rendered by `shardwright schema render` for {task}: {', '.join(classes)}.\n"
     header += "# Commit it; narrow domains and add thresholds as you like. It must go on fitting the configuration.\n"
     return _text(header, schema)
@@ -93,11 +106,8 @@ def render_schema(task: str, classes: Sequence[str], labels: str, features: Mapp
 
 def _text(header: str, schema: schema_pb2.Schema) -> str:
     """Returns the text proto; characters that a terminal must not get are escaped as text protos have it."""
-    return escape(header + text_format.MessageToString(schema, as_utf8=True), lines=True, escaped=_as_octal)
-
-
-def _as_octal(character: str) -> str:
-    return "".join(f"\\{byte:03o}" for byte in character.encode("utf-8"))
+    text = header + text_format.MessageToString(schema, as_utf8=True)
+    return escape(text, lines=True, escaped=lambda c: "".join(f"\\{byte:03o}" for byte in c.encode("utf-8")))
 
 
 def _add(schema: schema_pb2.Schema, name: str, kind: str) -> None:
@@ -122,15 +132,6 @@ def _add(schema: schema_pb2.Schema, name: str, kind: str) -> None:
     else:
         # A further column of a table: it may be missing, and it may be a list.
         feature.value_count.min = 0
-
-
-def _name_environments(schema: schema_pb2.Schema) -> None:
-    """Marks the features that an image lacks when a model is asked about it: the annotations."""
-    del schema.default_environment[:]
-    schema.default_environment.extend([TRAINING, SERVING])
-    for feature in schema.feature:
-        if not feature.name.startswith(_OF_PIXELS) and feature.name not in _SERVED:
-            feature.not_in_environment.append(SERVING)
 
 
 def parse_schema(text: str, where: str) -> schema_pb2.Schema:
@@ -182,16 +183,6 @@ def _essence(schema: schema_pb2.Schema) -> list[str]:
             values = named.get(feature.domain, []) if feature.domain else list(feature.string_domain.value)
             lines.extend(f"class {i}: {value}" for i, value in enumerate(values))
     return sorted(lines)
-
-
-# A domain of texts is a list of so many at most; a feature with more of them is a name, not a category.
-_MOST_VALUES = 20
-_IDENTITY = ("image/key", "image/filename", *map(image_feature, ALGORITHMS))
-_HASHES = "image/hash/"
-_FREE = ("image/encoded", "image/class/text")
-_RUNS = "/rle"
-# With so few values, all distinct, a column may still be one of categories.
-_FEWEST, _NEARLY_ALL = 10, 0.9
 
 
 def identity_features(features: Iterable[str], names: Mapping[str, str]) -> frozenset[str]:

@@ -27,6 +27,16 @@ from shardwright.tfrecords.lazy_example import ExampleFeatures, LazyExample
 _ANY_SIZE = 2**31
 _MOST_HASH = 1 << 63
 _HEX = re.compile("[0-9a-f]{16}")
+_SCALARS = (
+    "image/encoded",
+    "image/format",
+    "image/height",
+    "image/width",
+    "image/channels",
+    "image/orientation",
+    "image/class/label",
+)
+_ALL_BITS = (1 << 64) - 1
 
 
 class ExampleReader:
@@ -65,17 +75,6 @@ class ExampleReader:
             return ExampleView(self, key, LazyExample(payload))
         except RecordError as error:
             raise DatasetError(f"record {key!a}: {error}. Re-create the dataset.") from None
-
-
-_SCALARS = (
-    "image/encoded",
-    "image/format",
-    "image/height",
-    "image/width",
-    "image/channels",
-    "image/orientation",
-    "image/class/label",
-)
 
 
 @dataclass(frozen=True)
@@ -202,6 +201,3 @@ class ExampleView:
 def sampling_hash(key: str, seed: int = 0) -> float:
     """Returns a number from 0 to 1 that follows from a key: a sample has the same images everywhere, in any order."""
     return text_number(f"{seed}:{key}") / _MOST_HASH
-
-
-_ALL_BITS = (1 << 64) - 1

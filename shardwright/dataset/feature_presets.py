@@ -53,15 +53,15 @@ COMMON_FEATURES = {
     "image/class/label": "int64",
     "image/class/text": "bytes",
 }
+_SAME, _PNG, _RUN_TEXT = "same", "png", "run_text"
+PREFIX = "image/meta/"
+_NOT_IN_FEATURE_NAMES = re.compile(r"[^\w.-]+")
 
 
 def common_features(algorithm: str) -> dict[str, str]:
     """Returns name and kind of the features that every image has with that `images.checksum`."""
     others = {image_feature(other) for other in ALGORITHMS if other != algorithm}
     return {name: kind for name, kind in COMMON_FEATURES.items() if name not in others}
-
-
-_SAME, _PNG, _RUN_TEXT = "same", "png", "run_text"
 
 
 class _Stored(NamedTuple):
@@ -263,10 +263,6 @@ def _numbers(value: FeatureValue) -> Any:
 
 def _number(value: FeatureValue) -> int:
     return int(_numbers(value)[0])
-
-
-PREFIX = "image/meta/"
-_NOT_IN_FEATURE_NAMES = re.compile(r"[^\w.-]+")
 
 
 def feature_name(header: str) -> str:

@@ -23,6 +23,11 @@ STATUSES = (WRITTEN, DUPLICATE, REJECTED)
 UNLISTED = "unlisted"
 # The reject of annotations of an image that the input does not have.
 MISSING_IMAGE = "missing_image"
+# The beginning of nearly every row: its key contains neither quotes nor escapes.
+_KEY = re.compile(r'\{(?:"code":"[a-z0-9_]*","index":(?:null|[0-9]+),)?"key":"([^"\\]*)"')
+# A merge keeps one file open per piece; process limits start at 1024.
+_MERGE_WIDTH = 256
+_ROWS_IN_MEMORY = 4096
 
 
 @dataclass(frozen=True)
@@ -61,13 +66,6 @@ class LedgerRow:
         if not sound or type(row.split) is not str or not (row.split == "" or is_file_name(row.split)):
             raise ValueError(f"{line[:80]!a} is not a row of a ledger")
         return row
-
-
-# The beginning of nearly every row: its key contains neither quotes nor escapes.
-_KEY = re.compile(r'\{(?:"code":"[a-z0-9_]*","index":(?:null|[0-9]+),)?"key":"([^"\\]*)"')
-# A merge keeps one file open per piece; process limits start at 1024.
-_MERGE_WIDTH = 256
-_ROWS_IN_MEMORY = 4096
 
 
 class RowSorter:

@@ -38,6 +38,88 @@ from shardwright.untrusted.json_text import (
     truth,
 )
 
+FORMAT_VERSION = 1
+MANIFEST_FILE = "manifest.json"
+BUILD_FILE = "build.json"
+# Key of `build.json`: name -> checksum of the files that may differ between equal datasets, as their manifests may not.
+FILES = "files"
+# Key of `build.json`: the folder that the images of an ingest were in.
+IMAGE_FOLDER = "image_folder"
+# Kinds of annotations of an image: masks, one class, any number of classes, none.
+MASKS = "masks"
+SINGLE = "single"
+MULTI = "multi"
+NONE = "none"
+# In place of a class's name: the mask of the pixels that neither loss nor metric counts.
+IGNORED = "ignore"
+MASK_PREFIX = "image/segmentation/"
+RLE, AREA = "rle", "area"
+# Length and checksums of a record.
+_LEAST_RECORD = 16
+# Names of totals that are there only if they are not 0. The first counts images whose files contain a GPS position. The
+# second counts images that Exif turns and whose masks or boxes were drawn on the turned picture.
+LOCATED, DISPLAYED = "gps", "displayed_frame"
+MARKS = (LOCATED, DISPLAYED)
+# The options of a recipe that readers of a dataset use; a later version may have more.
+_RECIPE = record(
+    {},
+    {
+        "images": record(
+            {},
+            {
+                **dict.fromkeys(
+                    ("verify", "orientation", "resize", "encoding", "unsupported_formats", "strip_metadata"), text
+                ),
+                **dict.fromkeys(("max_pixels", "quality", "chroma"), count),
+                "optimize": truth,
+                "size": optional(either(count, listed(count, length=2))),
+            },
+            closed=False,
+        ),
+        "features": record({}, {"preset": text, "map": mapped(text)}, closed=False),
+        "split": mapped(anything),
+        "text": mapped(record({}, {"output": text, "vocabulary": count, "length": optional(count)}, closed=False)),
+        **dict.fromkeys(("encoding", "resize", "masks", "labels"), text),
+        "size": optional(listed(count, length=2)),
+    },
+    closed=False,
+)
+_MANIFEST = record(
+    {
+        "format_version": count,
+        "kind": choice("ingest", "transform"),
+        "task": choice("segmentation", "classification"),
+        "classes": listed(class_name, unique=True),
+        "labels": choice(MASKS, SINGLE, MULTI, NONE),
+        "recipe": _RECIPE,
+        "recipe_fingerprint": digest,
+        "parent": optional(text),
+        "fingerprint": digest,
+        "features": mapped(choice("bytes", "int64", "float32")),
+        "names": mapped(text),
+        "totals": mapped(count, required=("inputs", *STATUSES)),
+        "shards": listed(
+            record(
+                {
+                    "split": file_name,
+                    "path": relative_path,
+                    "records": count,
+                    "bytes": count,
+                    "checksum": digest,
+                    "first_key": optional(text),
+                    "last_key": optional(text),
+                }
+            )
+        ),
+        "parts": mapped(digest, key=relative_path),
+        "checksum": choice(BLAKE3),
+        "digest": digest,
+    },
+    {"sizes": mapped(count, key=relative_path)},
+)
+# Records of the files that a dataset was made of, in a dataset as in staging.
+ORIGINS_FOLDER = "origins"
+
 
 def manifest_html(manifest: Manifest) -> str:
     """Returns a manifest as HTML: task, classes, splits, images that were not written."""
@@ -55,33 +137,6 @@ def manifest_html(manifest: Manifest) -> str:
         rows(("split", "images", "shards", "size"), body),
         soft=", ".join([f"{manifest.kind}, fingerprint {manifest.fingerprint[:12]}", *left]),
     )
-
-
-FORMAT_VERSION = 1
-MANIFEST_FILE = "manifest.json"
-BUILD_FILE = "build.json"
-# Key of `build.json`: name -> checksum of the files that may differ between equal datasets, as their manifests may not.
-FILES = "files"
-# Key of `build.json`: the folder that the images of an ingest were in.
-IMAGE_FOLDER = "image_folder"
-
-# Kinds of annotations of an image: masks, one class, any number of classes, none.
-MASKS = "masks"
-SINGLE = "single"
-MULTI = "multi"
-NONE = "none"
-# In place of a class's name: the mask of the pixels that neither loss nor metric counts.
-IGNORED = "ignore"
-MASK_PREFIX = "image/segmentation/"
-RLE, AREA = "rle", "area"
-
-# Length and checksums of a record.
-_LEAST_RECORD = 16
-
-# Names of totals that are there only if they are not 0. The first counts images whose files contain a GPS position. The
-# second counts images that Exif turns and whose masks or boxes were drawn on the turned picture.
-LOCATED, DISPLAYED = "gps", "displayed_frame"
-MARKS = (LOCATED, DISPLAYED)
 
 
 def mask_feature(name: str, what: str = RLE) -> str:
@@ -284,65 +339,6 @@ def _check_age(raw: Any, where: str) -> None:
         )
 
 
-# The options of a recipe that readers of a dataset use; a later version may have more.
-_RECIPE = record(
-    {},
-    {
-        "images": record(
-            {},
-            {
-                **dict.fromkeys(
-                    ("verify", "orientation", "resize", "encoding", "unsupported_formats", "strip_metadata"), text
-                ),
-                **dict.fromkeys(("max_pixels", "quality", "chroma"), count),
-                "optimize": truth,
-                "size": optional(either(count, listed(count, length=2))),
-            },
-            closed=False,
-        ),
-        "features": record({}, {"preset": text, "map": mapped(text)}, closed=False),
-        "split": mapped(anything),
-        "text": mapped(record({}, {"output": text, "vocabulary": count, "length": optional(count)}, closed=False)),
-        **dict.fromkeys(("encoding", "resize", "masks", "labels"), text),
-        "size": optional(listed(count, length=2)),
-    },
-    closed=False,
-)
-_MANIFEST = record(
-    {
-        "format_version": count,
-        "kind": choice("ingest", "transform"),
-        "task": choice("segmentation", "classification"),
-        "classes": listed(class_name, unique=True),
-        "labels": choice(MASKS, SINGLE, MULTI, NONE),
-        "recipe": _RECIPE,
-        "recipe_fingerprint": digest,
-        "parent": optional(text),
-        "fingerprint": digest,
-        "features": mapped(choice("bytes", "int64", "float32")),
-        "names": mapped(text),
-        "totals": mapped(count, required=("inputs", *STATUSES)),
-        "shards": listed(
-            record(
-                {
-                    "split": file_name,
-                    "path": relative_path,
-                    "records": count,
-                    "bytes": count,
-                    "checksum": digest,
-                    "first_key": optional(text),
-                    "last_key": optional(text),
-                }
-            )
-        ),
-        "parts": mapped(digest, key=relative_path),
-        "checksum": choice(BLAKE3),
-        "digest": digest,
-    },
-    {"sizes": mapped(count, key=relative_path)},
-)
-
-
 def _check_parts(parts: Mapping[str, str], shards: Sequence[ShardInfo]) -> None:
     indexes = {index_path(shard.path) for shard in shards}
     facts = {facts_path(shard.path) for shard in shards}
@@ -374,10 +370,6 @@ def _shard(row: Mapping[str, Any]) -> ShardInfo:
 def dataset_fingerprint(kind: str, recipe: Mapping[str, Any], parent: str | None) -> str:
     """Returns the fingerprint of the dataset that `recipe` makes from `parent`; also the name of its staging folder."""
     return fingerprint({"format": FORMAT_VERSION, "kind": kind, "parent": parent, "recipe": dict(recipe)})
-
-
-# Records of the files that a dataset was made of, in a dataset as in staging.
-ORIGINS_FOLDER = "origins"
 
 
 def origins_path(shard: str) -> str:

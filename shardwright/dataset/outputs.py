@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from shardwright.dataset.manifest import BUILD_FILE, MANIFEST_FILE, Manifest
 from shardwright.errors import ShardwrightError, UsageError
@@ -13,7 +13,7 @@ from shardwright.storage import Listing, buckets, is_remote, read_bytes
 from shardwright.storage.listing import Pattern
 from shardwright.storage.paths import real_path
 
-# Files that a dataset of ours has, and a run (`shardwright.lineage.places`).
+# Files that a dataset of ours has, and a run (`shardwright.lineage.ancestry`).
 _OUTPUTS = (frozenset((MANIFEST_FILE, BUILD_FILE)), frozenset(("metadata.sqlite",)))
 _SHOWN = 3
 
@@ -105,15 +105,11 @@ def check_not_in_dataset(out: str) -> None:
     Raises:
         UsageError: it is in one.
     """
-    for folder in _parents(real_path(out)):
-        if _is_dataset(folder):
-            raise UsageError(f"{out}: is inside of the dataset {folder}. Name another folder.")
-
-
-def _parents(place: str) -> Iterator[str]:
+    place = real_path(out)
     folder = os.path.dirname(place)
     while folder != place and is_remote(folder) == is_remote(place):
-        yield folder
+        if _is_dataset(folder):
+            raise UsageError(f"{out}: is inside of the dataset {folder}. Name another folder.")
         place, folder = folder, os.path.dirname(folder)
 
 

@@ -1,7 +1,8 @@
 """Reads single records of shards in any order, by the index; checksums are verified.
 
 On an object store each read is a request, so many requests are in flight. `records_at` reads records that are close to
-each other in one request.
+each other in one request. `SameDataset` checks that a folder still contains the dataset that was opened, for readers
+that open its files by name.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import io
 import os
 import re
 import struct
+import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -18,15 +20,28 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from shardwright.dataset.manifest import IndexRow
-from shardwright.dataset.reader import LocatedShard
-from shardwright.dataset.same_dataset import SameDataset
+from shardwright.dataset.manifest import MANIFEST_FILE, IndexRow
+from shardwright.dataset.reader import ImageDataset, LocatedShard
 from shardwright.errors import DatasetError
-from shardwright.storage import is_remote, map_threads, open_file, part_path, read_bytes, readers
+from shardwright.storage import buckets, is_remote, map_threads, open_file, part_path, read_bytes, readers
 from shardwright.tfrecords.encode import RecordError
 from shardwright.tfrecords.records import HEADER_BYTES, frame_length, header_is_valid, unframe
 
 Integers = npt.NDArray[np.int64]
+# The end of a line of an index, and the bytes of lines to read in one step.
+_WRITTEN = re.compile(rb',"length":([0-9]{1,18}),"offset":([0-9]{1,18})\}\n?\Z')
+_LINES = 1 << 20
+# Bytes of a request, and of the largest gap between two of its records.
+_PIECE = 4 << 20
+_GAP = 1 << 17
+# Requests in flight: with 30 ms each, a gigabyte a second; and what waits stays under a hundred megabytes.
+_REQUESTS = 8
+_Item = TypeVar("_Item")
+# Bytes to fetch of a record before its length is known.
+_FIRST = 1 << 16
+# A request for each record would take longer than to read it.
+_SECONDS_BETWEEN_REQUESTS = 60.0
+_State = tuple[object, ...]
 
 
 class RecordIndices(NamedTuple):
@@ -39,11 +54,6 @@ class RecordIndices(NamedTuple):
 
     shard: Integers
     record: Integers
-
-
-# The end of a line of an index, and the bytes of lines to read in one step.
-_WRITTEN = re.compile(rb',"length":([0-9]{1,18}),"offset":([0-9]{1,18})\}\n?\Z')
-_LINES = 1 << 20
 
 
 class RandomAccess:
@@ -169,15 +179,6 @@ def _key(shard: LocatedShard, record: int) -> str:
     return ""
 
 
-# Bytes of a request, and of the largest gap between two of its records.
-_PIECE = 4 << 20
-_GAP = 1 << 17
-# Requests in flight: with 30 ms each, a gigabyte a second; and what waits stays under a hundred megabytes.
-_REQUESTS = 8
-
-_Item = TypeVar("_Item")
-
-
 @dataclass
 class _Piece:
     """A range of a file, and the wanted records in it: offset, length, item."""
@@ -211,7 +212,10 @@ def records_at(
     for piece, data in pieces:
         for offset, length, item in piece.wanted:
             begin = offset - piece.start
-            yield item, _payload(data[begin : begin + length])
+            payload = None
+            with suppress(RecordError):
+                payload = unframe(data[begin : begin + length])
+            yield item, payload
 
 
 def _pieces(places: Iterable[tuple[Sequence[int], _Item]]) -> Iterator[_Piece]:
@@ -229,17 +233,6 @@ def _pieces(places: Iterable[tuple[Sequence[int], _Item]]) -> Iterator[_Piece]:
         piece.wanted.append((offset, length, item))
     if piece is not None:
         yield piece
-
-
-def _payload(framed: bytes) -> bytes | None:
-    try:
-        return unframe(framed)
-    except RecordError:
-        return None
-
-
-# Bytes to fetch of a record before its length is known.
-_FIRST = 1 << 16
 
 
 class RecordLocation(NamedTuple):
@@ -312,3 +305,60 @@ def _fetched(url: str, offset: int) -> bytes:
     if length <= len(start):
         return start
     return start + read_bytes(part_path(url, offset + len(start), offset + length))
+
+
+class SameDataset:
+    """Checks that the folder of some shards contains the same dataset as when it was opened.
+
+    A folder may be replaced by a dataset with shards of the same names and sizes while a training reads it. Usable
+    from several threads, and picklable.
+
+    Args:
+        shards: of one dataset.
+
+    Raises:
+        DatasetError: it is another dataset already.
+    """
+
+    def __init__(self, shards: Sequence[LocatedShard]) -> None:
+        self._shards = list(shards)
+        self._root = shards[0].file.removesuffix(shards[0].path).rstrip("/") if shards else ""
+        self._remote = is_remote(self._root)
+        self._state: _State | None = None
+        self._next = time.monotonic() + _SECONDS_BETWEEN_REQUESTS
+        self.check()
+
+    def check(self) -> None:
+        """Checks it now, after a file was opened or read. A bucket is asked once a minute.
+
+        Raises:
+            DatasetError: the manifest is gone, or has changed and states another checksum of a shard, or none.
+        """
+        if self._remote:
+            if time.monotonic() < self._next:
+                return
+            self._next = time.monotonic() + _SECONDS_BETWEEN_REQUESTS
+        state = self._now()
+        if state is None and self._state is not None:
+            raise DatasetError(f"{self._root}: the dataset was deleted while it was read. Create and load it again.")
+        if state == self._state:
+            return
+        try:
+            now = {shard.path: shard.checksum for shard in ImageDataset.open(self._root).manifest.shards}
+        except DatasetError as error:
+            raise DatasetError(f"{self._root}: has changed since it was loaded ({error})") from None
+        if any(now.get(shard.path) != shard.checksum for shard in self._shards):
+            raise DatasetError(f"{self._root}: contains another dataset now than when it was loaded. Load it again.")
+        self._state = state
+
+    def _now(self) -> _State | None:
+        """Returns what changes with every new manifest; nothing where there is none: copied shards never have one."""
+        file = f"{self._root}/{MANIFEST_FILE}"
+        if self._remote:
+            info = buckets.stat(file)
+            return None if info is None else (info.pin, info.size, info.checksum)
+        try:
+            found = os.stat(file)
+        except OSError:
+            return None
+        return found.st_ino, found.st_size, found.st_mtime_ns

@@ -8,9 +8,10 @@ checked by `shardwright verify`, and by readers that make other datasets or file
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path, PurePosixPath
 from typing import IO
 
@@ -84,14 +85,26 @@ class ImageDataset:
         except (OSError, UnicodeDecodeError) as error:
             raise DatasetError(f"{file}: cannot be read ({error}). Re-create the dataset.") from None
         dataset = ImageDataset(root, Manifest.from_json(text, file))
-        listed = _listed_sizes(root) if is_remote(root) else None
-        if listed is None:
-            for link in links(root, dataset.manifest):
-                raise DatasetError(f"{os.path.join(root, link)}: {IS_LINK}")
-        for split in dataset.splits:
-            for shard in dataset.shards(split):
-                _check_size(shard, _size(shard) if listed is None else listed.get(shard.path))
+        dataset._check_sizes()
         return dataset
+
+    def _check_sizes(self) -> None:
+        """Compares the sizes of all shards with the manifest; those of objects by one listing."""
+        sizes: dict[str, int] | None = None
+        if is_remote(self.root):
+            start = len(split_url(self.root)[2]) + 1
+            sizes = {info.name[start:]: info.size for info in buckets.list_objects(f"{self.root}/")}
+        for link in links(self.root, self.manifest) if sizes is None else ():
+            raise DatasetError(f"{os.path.join(self.root, link)}: {IS_LINK}")
+        for shard in (shard for split in self.splits for shard in self.shards(split)):
+            try:
+                size = os.stat(shard.file).st_size if sizes is None else sizes[shard.path]
+            except (OSError, KeyError):
+                raise _missing(shard.file) from None
+            if size != shard.bytes:
+                raise DatasetError(
+                    f"{shard.file}: {size} bytes instead of the manifest's {shard.bytes}. Re-create the dataset."
+                )
 
     @property
     def splits(self) -> tuple[str, ...]:
@@ -237,21 +250,15 @@ class ImageDataset:
         Raises:
             DatasetError: there is no such split, or it is damaged.
         """
-        return Examples(self._first_examples((self._largest_first()[:1] if split is None else [split]), count))
-
-    def _largest_first(self) -> list[str]:
-        return sorted(self.splits, key=lambda split: (-self.num_records(split), split))
-
-    def _first_examples(self, splits: Iterable[str], count: int) -> Iterator[Example]:
+        largest = sorted(self.splits, key=lambda name: -self.num_records(name))[:1]
         reader = ExampleReader(self.manifest)
-        left = count
-        for split in splits:
-            for shard in self.shards(split):
-                for key, _, payload in self.placed_records(shard):
-                    if left <= 0:
-                        return
-                    left -= 1
-                    yield Example(reader.read(key, payload), split)
+        records = (
+            Example(reader.read(key, payload), name)
+            for name in (largest if split is None else [split])
+            for shard in self.shards(name)
+            for key, _, payload in self.placed_records(shard)
+        )
+        return Examples(islice(records, max(0, count)))
 
     def __fspath__(self) -> str:
         return self.root
@@ -395,12 +402,6 @@ def dataset_inside(root: str) -> str:
     return f"Did you mean {os.path.join(root, newest)}?" if newest else "Give a folder that `shardwright ingest` wrote."
 
 
-def _listed_sizes(root: str) -> dict[str, int]:
-    """Returns name below a root on an object store -> size, by one listing, since single requests are slow."""
-    start = len(split_url(root)[2]) + 1
-    return {info.name[start:]: info.size for info in buckets.list_objects(f"{root}/")}
-
-
 def links(root: str, manifest: Manifest) -> Iterator[str]:
     """Yields the files and folders of a dataset on this machine that are links, which may lead anywhere."""
     files = [*(shard.path for shard in manifest.shards), *manifest.parts]
@@ -408,22 +409,6 @@ def links(root: str, manifest: Manifest) -> Iterator[str]:
     for path in (*sorted(folders - {"."}), *files):
         if os.path.islink(os.path.join(root, path)):
             yield path
-
-
-def _size(shard: LocatedShard) -> int | None:
-    try:
-        return os.stat(shard.file).st_size
-    except OSError:
-        return None
-
-
-def _check_size(shard: LocatedShard, size: int | None) -> None:
-    if size is None:
-        raise _missing(shard.file)
-    if size != shard.bytes:
-        raise DatasetError(
-            f"{shard.file}: {size} bytes instead of the manifest's {shard.bytes}. Re-create the dataset."
-        )
 
 
 def contents_of(dataset: ImageDataset) -> npt.NDArray[np.uint64]:

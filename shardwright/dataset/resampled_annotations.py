@@ -25,6 +25,7 @@ from shardwright.tfrecords import encode, records
 ADDED_FEATURES = {"image/original/height": "int64", "image/original/width": "int64"}
 CLASSES = "image/class/text"
 _LABEL = "image/class/label"
+Example = Mapping[str, records.DecodedFeature | encode.EncodedFeature]
 
 
 class ResampledAnnotations(NamedTuple):
@@ -39,9 +40,6 @@ class ResampledAnnotations(NamedTuple):
     features: dict[str, encode.FeatureValue]
     present: list[int]
     area: list[int]
-
-
-Example = Mapping[str, records.DecodedFeature | encode.EncodedFeature]
 
 
 def moves_pixels(name: str) -> bool:

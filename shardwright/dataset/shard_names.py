@@ -11,6 +11,8 @@ from pathlib import PurePosixPath
 
 from shardwright.config.shards import DEFAULT_TEMPLATE, check_pattern
 
+LEDGER_FOLDER, FACTS_FOLDER = "ledger/", "facts/"
+
 
 @dataclass(frozen=True)
 class ShardNames:
@@ -40,9 +42,6 @@ class ShardNames:
             count: records in it.
         """
         return self.pattern.format(split=split, index=index, of=of, count=count)
-
-
-LEDGER_FOLDER, FACTS_FOLDER = "ledger/", "facts/"
 
 
 def shard_name(index: int, count: int) -> str:

@@ -12,6 +12,7 @@ from collections.abc import Hashable, Sequence
 import numpy as np
 import numpy.typing as npt
 
+from shardwright.config.shards import ShardsConfig
 from shardwright.errors import ConfigError
 
 # A target of 150 MB then means 100 to 200 MB: on average a shard has at most 4/3 of the target. There are as few shards
@@ -21,6 +22,18 @@ _SHARDS_PER_HOST = 10
 _LEAST_SIZE = 10_000_000
 # Each shard is several files, also an empty one; a split of few records is not read by more hosts than this.
 _MOST_EMPTY = 10_000
+
+
+def shards_of(options: ShardsConfig, records: int, total_bytes: int) -> int:
+    """Returns the number of shards of a split by the options `shards`; see `shard_count`."""
+    return shard_count(
+        records,
+        total_bytes,
+        target_size=options.target_size,
+        count=options.count,
+        records_per_shard=options.records,
+        hosts=options.hosts,
+    )
 
 
 def shard_count(

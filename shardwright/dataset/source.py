@@ -21,10 +21,10 @@ import numpy.typing as npt
 from PIL import Image
 
 from shardwright.dataset.example_view import ExampleReader, ExampleView
-from shardwright.dataset.image_encoding import encode_image, tensor_proto
 from shardwright.dataset.manifest import IGNORED, MASKS, MULTI, SINGLE, mask_feature
 from shardwright.dataset.random_access import RandomAccess, RecordIndices
 from shardwright.dataset.reader import ImageDataset
+from shardwright.dataset.stored_image import encode_image, tensor_proto
 from shardwright.errors import DatasetError, UsageError
 from shardwright.images.boxes import LABEL, XMAX, XMIN, YMAX, YMIN
 from shardwright.images.decode import decode

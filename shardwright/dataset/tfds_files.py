@@ -35,6 +35,10 @@ _PLAIN_FORMS = ("raw", "tensor")
 _DIGITS = 5
 
 _Feature = dict[str, Any]
+_RUNS = (
+    "The mask of a class is a list of runs (start, length): positions from 0 in the stored pixels, down the columns "
+    "(column * height + row). `shardwright.masks.rle.draw` draws it."
+)
 
 
 def tfds_files(manifest: Manifest, *, labeled: bool) -> dict[str, str]:
@@ -53,10 +57,11 @@ def tfds_files(manifest: Manifest, *, labeled: bool) -> dict[str, str]:
         return {}
     features = _features(manifest, labeled)
     structure = {**_typed("features_dict.FeaturesDict"), "featuresDict": {"features": features}}
+    text = f"{manifest.task}, {manifest.kind}, fingerprint {manifest.fingerprint}."
     info: dict[str, Any] = {
         "name": _NAME,
         "version": _VERSION,
-        "description": _description(manifest),
+        "description": f"{text} {_RUNS}" if any(name.endswith(f"/{RLE}") for name in manifest.features) else text,
         "fileFormat": "tfrecord",
         "splits": [
             {
@@ -102,18 +107,6 @@ def _template(shards: Sequence[ShardInfo]) -> str | None:
         if found and made == paths and not {"{", "}"} & {*before, *after}:
             return f"{before}{name}{after}"
     return paths[0] if of == 1 and not {"{", "}"} & {*paths[0]} else None
-
-
-def _description(manifest: Manifest) -> str:
-    masks = [name for name in manifest.features if name.endswith(f"/{RLE}")]
-    text = f"{manifest.task}, {manifest.kind}, fingerprint {manifest.fingerprint}."
-    return f"{text} {_RUNS}" if masks else text
-
-
-_RUNS = (
-    "The mask of a class is a list of runs (start, length): positions from 0 in the stored pixels, down the columns "
-    "(column * height + row). `shardwright.masks.rle.draw` draws it."
-)
 
 
 def _features(manifest: Manifest, labeled: bool) -> dict[str, _Feature]:

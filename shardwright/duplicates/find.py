@@ -1,18 +1,26 @@
-"""Finds images of an input that are the same, by bytes, pixels or looks, and applies the options of `duplicates`."""
+"""Finds images of an input that are the same, by bytes, pixels or looks, and applies the options of `duplicates`.
+
+Decides about images that are the same: which one is kept, what is reported, and what stays in one split.
+
+All steps are on positions of keys that are sorted, so "the first" is the first by key, in any order of the files.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from shardwright.config import DuplicatesConfig
-from shardwright.duplicates.clusters import equal_clusters, near_clusters
-from shardwright.duplicates.decision import DuplicateDecision, DuplicateRule, decide, groups_of
+from shardwright.duplicates.clusters import Positions, equal_clusters, near_clusters
 from shardwright.duplicates.hashes import BITS, ImageHashes, distance
+from shardwright.errors import CheckFailed
+from shardwright.running.progress import counted
+from shardwright.union_find import UnionFind
 
 EXACT_DUPLICATE = "exact_duplicate"
 SAME_BYTES, SAME_PIXELS = "has the same bytes as", "displays the same pixels as"
@@ -22,6 +30,8 @@ _REASON = re.compile(rf"(?:({SAME_BYTES})|{SAME_PIXELS}|{_ALIKE}) (.+){_END}", r
 _OPTIONS = {"exact": "exact", "pixel": "pixels", "near": "near.action"}
 _Firsts = npt.NDArray[np.int64]
 _Alive = npt.NDArray[np.bool_]
+CONFLICTING = "conflicting_duplicates"
+_SHOWN = 3
 
 
 class PixelHashes(Protocol):
@@ -68,11 +78,13 @@ def find_duplicates(
         CheckFailed: there are duplicates or conflicts, and they are not to be.
     """
     found: list[tuple[str, str, Callable[[int, int], str], _Firsts]] = [
-        ("exact", options.exact, _same_bytes, equal_clusters(digests, alive))
+        ("exact", options.exact, lambda *_: SAME_BYTES, equal_clusters(digests, alive))
     ]
     if options.pixels is not None:
         assert probed is not None
-        found.append(("pixel", options.pixels, _same_pixels, equal_clusters(probed.pixels, alive & probed.sound)))
+        found.append(
+            ("pixel", options.pixels, lambda *_: SAME_PIXELS, equal_clusters(probed.pixels, alive & probed.sound))
+        )
     if options.near is not None:
         assert probed is not None
         hashes = probed.hashes[:, ImageHashes._fields.index(options.near.hash)]
@@ -113,16 +125,6 @@ def kept_image_of(reason: str) -> KeptImage | None:
     return None if match is None else KeptImage(match[2], match[1] is not None)
 
 
-def _same_bytes(image: int, other: int) -> str:
-    del image, other
-    return SAME_BYTES
-
-
-def _same_pixels(image: int, other: int) -> str:
-    del image, other
-    return SAME_PIXELS
-
-
 def _near_looks(name: str, hashes: npt.NDArray[np.uint64]) -> Callable[[int, int], str]:
     def relation(image: int, other: int) -> str:
         bits = distance(int(hashes[image]), int(hashes[other]))
@@ -140,3 +142,167 @@ def _near(options: DuplicatesConfig, probed: PixelHashes, there: _Alive) -> _Fir
     firsts = np.arange(len(there))
     firsts[positions] = positions[near_clusters(columns[options.near.hash], options.near.max_distance, confirm, limit)]
     return firsts
+
+
+@dataclass(frozen=True)
+class DuplicateRule:
+    """One way in which images can be the same, and what is done about it.
+
+    Attributes:
+        code: what the ledger calls it, e.g. `exact_duplicate`.
+        option: YAML path of the option that asked for it.
+        firsts: position of the first image of the same group, int64 (n,).
+        action: `keep` all, keep the `first`, or `fail`.
+        relation: how an image is like the one that is kept, e.g. `the same bytes as`.
+        labels: position -> the labels of the image, for all in groups; equal where the labels agree.
+    """
+
+    code: str
+    option: str
+    firsts: Positions
+    action: str
+    relation: Callable[[int, int], str]
+    labels: Mapping[int, str]
+
+
+class DuplicateRow(NamedTuple):
+    """Why an image is not going to be written.
+
+    Attributes:
+        key: its key.
+        rejected: whether it is rejected; else it is a duplicate of an image that is kept.
+        code: why, as a word, e.g. `exact_duplicate`.
+        reason: the same as a sentence.
+    """
+
+    key: str
+    rejected: bool
+    code: str
+    reason: str
+
+
+@dataclass
+class DuplicateDecision:
+    """The decision about duplicates.
+
+    Attributes:
+        rows: position -> why the image is not going to be written.
+        clusters: a number per group of images that are the same in any way and remain, -1 for all others; int64 (n,).
+        notes: what was found, for the user.
+        kept: position of a duplicate -> position of the image that is kept for it; that may be a duplicate, too.
+    """
+
+    rows: dict[int, DuplicateRow]
+    clusters: Positions
+    notes: list[str] = field(default_factory=list)
+    kept: dict[int, int] = field(default_factory=dict)
+
+    def kept_image(self, image: int) -> int:
+        """Returns the position of the image that is finally written for one."""
+        while image in self.kept:
+            image = self.kept[image]
+        return image
+
+
+def decide(
+    keys: Sequence[str],
+    alive: npt.NDArray[np.bool_],
+    rules: Sequence[DuplicateRule],
+    conflicts: str,
+    *,
+    predefined: bool = False,
+) -> DuplicateDecision:
+    """Decides about duplicates.
+
+    Args:
+        keys: sorted keys of all inputs.
+        alive: which of them are going to be written so far.
+        rules: the ways in which images can be the same, the strictest first.
+        conflicts: what to do where labels within a group disagree: `report`, `reject` the whole group, or `fail`.
+        predefined: whether the input states the split of each image, so that groups may be in several.
+
+    Raises:
+        CheckFailed: there are duplicates or conflicts, and they are not to be.
+    """
+    alive = alive.copy()
+    decision = DuplicateDecision({}, np.full(len(keys), -1))
+    for rule in rules:
+        groups = list(groups_of(rule.firsts, alive))
+        if not groups:
+            continue
+        disagreeing = [members for members in groups if len({rule.labels.get(i, "") for i in members}) > 1]
+        kept = "kept" if predefined else "kept, each group in one split"
+        _note(decision, keys, rule, groups, disagreeing, conflicts, kept)
+        for members in disagreeing if conflicts == "reject" else ():
+            for i in members:
+                other = next(j for j in members if rule.labels.get(j, "") != rule.labels.get(i, ""))
+                reason = f"{rule.relation(i, other)} {keys[other]}, {_difference(rule, i, other)}"
+                decision.rows[i] = DuplicateRow(keys[i], True, CONFLICTING, reason)
+                alive[i] = False
+        for members in groups if rule.action == "first" else ():
+            for i in members[1:].tolist() if alive[members[0]] else ():
+                decision.rows[i] = _duplicate(keys, rule, i, int(members[0]))
+                decision.kept[i] = int(members[0])
+                alive[i] = False
+    decision.clusters = _clusters(rules, alive)
+    return decision
+
+
+def groups_of(firsts: Positions, alive: npt.NDArray[np.bool_]) -> Iterator[Positions]:
+    """Yields groups of two or more images that are alive, by their first member; positions rise within each."""
+    there = np.flatnonzero(alive)
+    crowded = there[np.bincount(firsts[there], minlength=len(firsts))[firsts[there]] > 1]
+    order = crowded[np.argsort(firsts[crowded], kind="stable")]
+    if len(order):
+        yield from np.split(order, np.flatnonzero(np.diff(firsts[order])) + 1)
+
+
+def _clusters(rules: Sequence[DuplicateRule], alive: npt.NDArray[np.bool_]) -> Positions:
+    groups = UnionFind(len(alive))
+    everyone = np.arange(len(alive))
+    for rule in rules:
+        groups.join(everyone, rule.firsts)
+    clusters = np.full(len(alive), -1)
+    for number, members in enumerate(groups_of(groups.firsts(), alive)):
+        clusters[members] = number
+    return clusters
+
+
+def _duplicate(keys: Sequence[str], rule: DuplicateRule, image: int, kept: int) -> DuplicateRow:
+    reason = f"{rule.relation(image, kept)} {keys[kept]}, which is kept"
+    if rule.labels.get(image, "") == rule.labels.get(kept, ""):
+        return DuplicateRow(keys[image], False, rule.code, reason)
+    return DuplicateRow(keys[image], False, CONFLICTING, f"{reason}; {_difference(rule, image, kept)}")
+
+
+def _difference(rule: DuplicateRule, image: int, other: int) -> str:
+    return f"but its labels are {rule.labels.get(image, '')}, not {rule.labels.get(other, '')}"
+
+
+def _note(
+    decision: DuplicateDecision,
+    keys: Sequence[str],
+    rule: DuplicateRule,
+    groups: list[Positions],
+    disagreeing: list[Positions],
+    conflicts: str,
+    kept: str,
+) -> None:
+    count = sum(len(members) for members in groups)
+    within = counted(len(groups), "group")
+    found = f"{rule.code}: {count} images in {within}, e.g. {_shown(keys, groups)}"
+    if rule.action == "fail":
+        raise CheckFailed(f"{found}. {rule.option} is fail: remove all but one of each, or set it to first or keep.")
+    what = kept if rule.action == "keep" else "the first of each is kept"
+    decision.notes.append(f"{found}: {what}")
+    if not disagreeing:
+        return
+    found = f"{CONFLICTING}: {len(disagreeing)} of these groups disagree on labels, e.g. {_shown(keys, disagreeing)}"
+    if conflicts == "fail":
+        raise CheckFailed(f"{found}. duplicates.conflicts is fail: fix the labels, or set it to report or reject.")
+    decision.notes.append(found)
+
+
+def _shown(keys: Sequence[str], groups: list[Positions]) -> str:
+    members = groups[0]
+    return " = ".join(keys[i] for i in members[:_SHOWN].tolist()) + (" = …" if len(members) > _SHOWN else "")

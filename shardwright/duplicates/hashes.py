@@ -27,6 +27,11 @@ _DCT = 32
 # Cosines are whole numbers in this unit. It is large enough that their rounding changes no visible bit. It is small
 # enough for sums of 32 * 32 products with gray levels (up to 4 * 255): below 2**48, float64 is exact.
 _UNIT = 1 << 14
+# The first 8 rows of the DCT-II's matrix for 32 samples, (8, 32), as whole multiples of 1 / `_UNIT`.
+_COSINES: npt.NDArray[np.float64] = np.array(
+    [[round(_UNIT * math.cos(math.pi * k * (2 * n + 1) / (2 * _DCT))) for n in range(_DCT)] for k in range(_SIDE)],
+    dtype=np.float64,
+)
 
 
 class ImageHashes(NamedTuple):
@@ -75,17 +80,6 @@ def as_int64(value: int) -> int:
 def distance(one: int, other: int) -> int:
     """Returns the number of bits in which two hashes differ, 0 to 64. Hashes may also be signed numbers."""
     return ((one ^ other) & (1 << BITS) - 1).bit_count()
-
-
-def _cosines() -> npt.NDArray[np.float64]:
-    """Returns the first 8 rows of the DCT-II's matrix for 32 samples, (8, 32), as whole multiples of 1 / `_UNIT`."""
-    return np.array(
-        [[round(_UNIT * math.cos(math.pi * k * (2 * n + 1) / (2 * _DCT))) for n in range(_DCT)] for k in range(_SIDE)],
-        dtype=np.float64,
-    )
-
-
-_COSINES = _cosines()
 
 
 def _blocks(values: npt.NDArray[np.int64], side: int) -> npt.NDArray[np.int64]:

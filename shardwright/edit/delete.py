@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
 from shardwright.dataset.ledger import DUPLICATE, WRITTEN
 from shardwright.dataset.random_access import RecordLocation, read_record
 from shardwright.dataset.reader import ImageDataset
-from shardwright.duplicates.decision import CONFLICTING
-from shardwright.duplicates.find import KeptImage, kept_image_of
+from shardwright.duplicates.find import CONFLICTING, KeptImage, kept_image_of
 from shardwright.errors import DatasetError
 from shardwright.ingest.copying import INPUTS_FILE, read_inputs
 from shardwright.ingest.known_files import forget_rows
 from shardwright.ingest.select_spans import DELIVERED_AGAIN, SUPERSEDED
-from shardwright.lineage.ancestry import EVALUATION, MODEL, Artifact, Family
-from shardwright.lineage.places import ARTIFACTS, find_files, run_root_of
+from shardwright.lineage.ancestry import ARTIFACTS, EVALUATION, MODEL, Artifact, Family, find_files, run_root_of
 from shardwright.staging.staged import PROBED
 from shardwright.storage import is_remote, open_file, read_bytes
 from shardwright.storage.checksum import image_feature
@@ -29,6 +28,9 @@ from shardwright.tfrecords.wire import varint
 _SHOWING = (EVALUATION, "predictions", "training", "report", "gate_decision")
 # Roles of ancestors that a model was not trained on.
 _ONLY_COMPARED = ("previous", "reference", "baseline")
+# Files of TFDV, of any pipeline: statistics, schemas, also a user's own, and anomalies.
+_STATISTICS, _SCHEMA = "FeatureStats.pb", "schema.pbtxt"
+_OF_TFDV = (_STATISTICS, _SCHEMA, "SchemaDiff.pb")
 
 
 def contents_of(dataset: ImageDataset, keys: Collection[str]) -> set[bytes]:
@@ -139,11 +141,6 @@ def datasets_containing(family: Family, keys: Collection[str], contents: Collect
     return found
 
 
-# Files of TFDV, of any pipeline: statistics, schemas, also a user's own, and anomalies.
-_STATISTICS, _SCHEMA = "FeatureStats.pb", "schema.pbtxt"
-_OF_TFDV = (_STATISTICS, _SCHEMA, "SchemaDiff.pb")
-
-
 def files_naming(dataset: ImageDataset, names: Collection[str], search: Iterable[str]) -> Iterator[str]:
     """Yields files of statistics, schemas and anomalies that contain one of some texts.
 
@@ -236,13 +233,9 @@ def _reports_of(datasets: Sequence[Artifact]) -> list[str]:
     places = [one.place for one in datasets if not is_remote(one.place)]
     folders = {os.path.dirname(place) for place in places} | set(filter(None, map(run_root_of, places)))
     digests = [one.digest.encode() for one in datasets]
-    pages = sorted(page for folder in folders for page in Path(folder).glob("*.html"))
-    return [str(page) for page in pages if _mentions(page, digests)]
-
-
-def _mentions(page: Path, digests: Iterable[bytes]) -> bool:
-    try:
-        data = read_bytes(str(page))
-    except OSError:
-        return False
-    return any(digest in data for digest in digests)
+    pages = []
+    for page in sorted(page for folder in folders for page in Path(folder).glob("*.html")):
+        with suppress(OSError):
+            data = read_bytes(str(page))
+            pages += [str(page)] if any(digest in data for digest in digests) else []
+    return pages

@@ -16,9 +16,10 @@ import os
 import posixpath
 import re
 from array import array
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from itertools import groupby
+from itertools import chain, groupby, islice, pairwise
 from types import MappingProxyType
 from typing import IO, Any, NamedTuple
 
@@ -31,7 +32,7 @@ from shardwright.dataset.manifest import BUILD_FILE, IMAGE_FOLDER, Manifest
 from shardwright.dataset.random_access import read_record_at, records_at
 from shardwright.dataset.reader import ImageDataset, LocatedShard
 from shardwright.dataset.shard_names import ShardNames
-from shardwright.dataset.sharding import shard_bounds, shard_count
+from shardwright.dataset.sharding import shard_bounds, shards_of
 from shardwright.dataset.train_statistics import STATISTICS_FILE, derived_statistics
 from shardwright.errors import DatasetError, UsageError
 from shardwright.running.progress import counted, progress
@@ -52,6 +53,245 @@ RecordDigests = Mapping[str, Mapping[int, bytes]]
 SPARSE = 1 / 3
 _PIECE = 1 << 20
 _NO_ROOM = "Make room, or give another --out; finished shards are kept."
+Selector = Callable[[str], bool]
+_NOT_WRITTEN = "not-written"
+_SHOWN = 3
+
+
+def every(key: str) -> bool:
+    """Selects all."""
+    del key
+    return True
+
+
+def same_row(row: LedgerRow) -> LedgerRow | None:
+    """Keeps a row as it is."""
+    return row
+
+
+class Derived(NamedTuple):
+    """An operation on datasets.
+
+    Attributes:
+        operation: its name, for the recipe.
+        options: other options that change the bytes, as plain values.
+        choose: returns whether a key is selected.
+        row: changes the ledger rows of inputs that were not written; `None` leaves one out.
+        outcome: makes the result of a record of its key and bytes; by default it stays as it is.
+        changes: fields of the `DatasetPlan` that are not those of the source.
+        digests: digests of records whose shards were compared with the manifest; other shards are read whole.
+        further_rows: ledger rows to add, in the place of those of the same keys.
+    """
+
+    operation: str
+    options: Mapping[str, Any]
+    choose: Selector = every
+    row: Callable[[LedgerRow], LedgerRow | None] = same_row
+    outcome: Callable[[str, bytes], RecordResult] = RecordResult
+    changes: Mapping[str, Any] = MappingProxyType({})
+    digests: RecordDigests = MappingProxyType({})
+    further_rows: Sequence[LedgerRow] = ()
+
+
+def derive(
+    sources: Sequence[ImageDataset],
+    out: str | os.PathLike[str],
+    how: Derived,
+    *,
+    shards: ShardsConfig | None = None,
+    quiet: bool = False,
+) -> Manifest:
+    """Makes a dataset of records of others.
+
+    Args:
+        sources: the datasets, with the same classes and features; no key may be in two of them.
+        out: folder to make.
+        how: the operation.
+        shards: number and names of shards; by default those of the ingest.
+        quiet: show no progress.
+
+    Returns:
+        Its manifest.
+
+    Raises:
+        UsageError: the sources do not go together, nothing would be left, or `out` contains something else.
+        DatasetError: a source is damaged.
+    """
+    check_same(sources)
+    sizes, keys = _measured(sources, how.choose)
+    _check_distinct_keys(keys, sources)
+    if not any(len(lengths) for lengths in sizes.values()):
+        raise UsageError(f"{how.operation}: no image would be left of {', '.join(s.root for s in sources)}.")
+    shards = shards or ShardsConfig()
+    counts = {split: shards_of(shards, len(lengths), sum(lengths)) for split, lengths in sorted(sizes.items())}
+    planned = [PlannedShard(split, number, count) for split, count in counts.items() for number in range(count)]
+    rows = _rows(sources, how, keys)
+    plan = _plan(sources, how, shards, planned, sum(map(len, sizes.values())), len(rows))
+    if (done := open_if_committed(out, plan.fingerprint)) is not None:
+        _tidy(out)  # A run that was killed may have published it and not cleaned up.
+        return done
+    kept = _kept_files(sources, plan.inputs - len(rows))
+    staging = Staging.open(staging_next_to(out), plan.fingerprint)
+    with staging.locked(_NO_ROOM):
+        if rows:
+            staging.write_rows(_NOT_WRITTEN, rows)
+        for name, text in kept.items():
+            write_text(staging.path(name), text)
+        try:
+            with progress(len(planned), "writing shards", quiet=quiet) as shown:
+                for split in sorted(sizes):
+                    selected = select_records(sources, split, how.choose, how.digests)
+                    records = (how.outcome(key, payload) for key, payload in selected)
+                    for _ in _write_split(staging, plan, split, len(sizes[split]), records, shards.filename_template):
+                        shown.advance()
+        except DatasetError:
+            # Finished shards may contain records of a file that is not the manifest's.
+            staging.remove()
+            _tidy(out)
+            raise
+        build = {"runner": how.operation, IMAGE_FOLDER: folder_of_images(sources[0])}
+        manifest = commit(staging, dataclasses.replace(plan, kept=tuple(kept)), out, build)
+    _tidy(out)
+    return manifest
+
+
+def _plan(
+    sources: Sequence[ImageDataset],
+    how: Derived,
+    shards: ShardsConfig,
+    planned: Sequence[PlannedShard],
+    images: int,
+    rows: int,
+) -> DatasetPlan:
+    """Returns the plan of a derived dataset, of `images` records and `rows` inputs that were not written."""
+    first = sources[0].manifest
+    parents = [source.manifest.digest for source in sources]
+    cut = {name: value for name, value in vars(shards).items() if value is not None}
+    derived = {"operation": how.operation, "shards": cut, **how.options}
+    recipe = {**first.recipe, **largest_limit(sources), "derived": derived}
+    plan = DatasetPlan(
+        kind=first.kind,
+        task=first.task,
+        classes=first.classes,
+        recipe=recipe,
+        parent=parents[0] if len(parents) == 1 else fingerprint(parents),
+        features=first.features,
+        inputs=images + rows,
+        shards=tuple(planned),
+        rows=(_NOT_WRITTEN,) if rows else (),
+        max_rejects=1.0,
+        names=first.names,
+        labels=first.labels,
+        further_parents={f"source-{number}": digest for number, digest in enumerate(parents)},
+    )
+    return dataclasses.replace(plan, **how.changes)
+
+
+def _kept_files(sources: Sequence[ImageDataset], images: int) -> dict[str, str]:
+    """Returns name -> text of files that a dataset of `images` records has besides those of all datasets."""
+    if sources[0].manifest.kind != "transform":
+        return {}
+    whole = len(sources) == 1 and images == sum(shard.records for shard in sources[0].manifest.shards)
+    statistics = derived_statistics([source.root for source in sources], whole=whole)
+    return {} if statistics is None else {STATISTICS_FILE: statistics}
+
+
+def _write_split(
+    staging: Staging, plan: DatasetPlan, split: str, count: int, records: Iterator[RecordResult], template: str
+) -> Iterator[PlannedShard]:
+    """Writes the shards of a split, of `count` records in all; yields each as it is done."""
+    shards = [shard for shard in plan.shards if shard.split == split]
+    for shard, (begin, end) in zip(shards, pairwise(shard_bounds(count, len(shards))), strict=True):
+        own = islice(records, end - begin)
+        staging.write_shard(shard, own, ShardNames(template), facts=plan.facts(shard))
+        # A shard that an earlier run has finished is not written again; its records are skipped.
+        deque(own, maxlen=0)
+        yield shard
+    # The last shard of a source is compared with its hash at the end of the iteration.
+    next(records, None)
+
+
+def _tidy(out: str | os.PathLike[str]) -> None:
+    if not is_remote(str(out)):
+        remove_staged(staging_next_to(out), out)
+
+
+def _measured(sources: Sequence[ImageDataset], choose: Selector) -> tuple[dict[str, array[int]], list[array[int]]]:
+    """Returns the sizes of the selected records of every split, and the key numbers of every source."""
+    sizes: dict[str, array[int]] = {}
+    keys: list[array[int]] = []
+    for source in sources:
+        keys.append(array("q"))
+        for split in source.splits:
+            lengths = sizes.setdefault(split, array("q"))
+            for shard in source.shards(split):
+                for key, _, length in selected_frames(source, shard, choose):
+                    lengths.append(length)
+                    keys[-1].append(text_number(key))
+    return sizes, keys
+
+
+def _rows(sources: Sequence[ImageDataset], how: Derived, written: Iterable[array[int]]) -> list[LedgerRow]:
+    """Returns the rows of inputs that no source has written, changed by the operation, and those that it adds.
+
+    If several sources have one of a key, the first row counts.
+    """
+    rows, added = list(how.further_rows), {row.key for row in how.further_rows}
+    for source in sources:
+        if source.manifest.totals.get("written") != source.manifest.totals.get("inputs"):
+            for row in source.ledger():
+                # Its planned shard has no meaning any more.
+                bare = LedgerRow(row.key, row.status, row.code, row.reason, row.split)
+                kept = how.row(bare) if row.status != WRITTEN and row.key not in added else None
+                if kept is not None:
+                    rows.append(kept)
+    if len(sources) == 1:
+        return rows
+    left = {text_number(row.key): row for row in reversed(rows)}
+    for number in chain.from_iterable(written) if left else ():
+        left.pop(number, None)
+    return list(left.values())
+
+
+def _check_distinct_keys(keys: list[array[int]], sources: Sequence[ImageDataset]) -> None:
+    seen = np.empty(0, np.int64)
+    for numbers, source in zip(keys, sources, strict=True):
+        mine = np.array(numbers, np.int64)
+        both = np.intersect1d(seen, mine)
+        if len(both):
+            twice = set(both[:1].tolist())
+            name = next(k for s in source.splits for k in source.keys(s) if text_number(k) in twice)
+            shared = counted(len(both), "key is", "keys are")
+            raise UsageError(
+                f"{source.root}: {shared} in another source, too, e.g. {name!r}. Delete these images from one of them "
+                "first (`shardwright forget`)."
+            )
+        seen = np.concatenate([seen, mine])
+
+
+def check_sources(sources: Sequence[ImageDataset]) -> None:
+    """Checks whether datasets go together: by their manifests, and by the keys of their images.
+
+    Raises:
+        UsageError: they do not.
+        DatasetError: an index is damaged.
+    """
+    check_same(sources)
+    _check_distinct_keys(_measured(sources, every)[1], sources)
+
+
+def folder_of_images(dataset: ImageDataset) -> str:
+    """Returns the folder that the images of an ingest were in; empty where `build.json` does not state it."""
+    try:
+        build = parse_untrusted_json(read_bytes(os.path.join(dataset.root, BUILD_FILE)).decode("utf-8"))
+        if IMAGE_FOLDER in build:
+            found = build[IMAGE_FOLDER]
+        else:  # Of an older version, which stated the configuration alone.
+            found = posixpath.join(build["config"].get("base", ""), build["config"]["input"]["images"])
+            found = found[: mark.start()].rpartition("/")[0] if (mark := _MARK.search(found)) else found
+    except (OSError, ValueError, TypeError, KeyError):
+        return ""
+    return found if isinstance(found, str) else ""
 
 
 class _Selected(NamedTuple):
@@ -166,291 +406,3 @@ class _ReadThrough:
         while self.read(_PIECE):
             continue
         return self._digest.hexdigest()
-
-
-Selector = Callable[[str], bool]
-_NOT_WRITTEN = "not-written"
-_SHOWN = 3
-
-
-def every(key: str) -> bool:
-    """Selects all."""
-    del key
-    return True
-
-
-def same_row(row: LedgerRow) -> LedgerRow | None:
-    """Keeps a row as it is."""
-    return row
-
-
-class Derived(NamedTuple):
-    """An operation on datasets.
-
-    Attributes:
-        operation: its name, for the recipe.
-        options: other options that change the bytes, as plain values.
-        choose: returns whether a key is selected.
-        row: changes the ledger rows of inputs that were not written; `None` leaves one out.
-        outcome: makes the result of a record of its key and bytes; by default it stays as it is.
-        changes: fields of the `DatasetPlan` that are not those of the source.
-        digests: digests of records whose shards were compared with the manifest; other shards are read whole.
-        further_rows: ledger rows to add, in the place of those of the same keys.
-    """
-
-    operation: str
-    options: Mapping[str, Any]
-    choose: Selector = every
-    row: Callable[[LedgerRow], LedgerRow | None] = same_row
-    outcome: Callable[[str, bytes], RecordResult] = RecordResult
-    changes: Mapping[str, Any] = MappingProxyType({})
-    digests: RecordDigests = MappingProxyType({})
-    further_rows: Sequence[LedgerRow] = ()
-
-
-def _build(sources: Sequence[ImageDataset], how: Derived) -> dict[str, Any]:
-    return {"runner": how.operation, IMAGE_FOLDER: folder_of_images(sources[0])}
-
-
-def folder_of_images(dataset: ImageDataset) -> str:
-    """Returns the folder that the images of an ingest were in; empty where `build.json` does not state it."""
-    try:
-        build = parse_untrusted_json(read_bytes(os.path.join(dataset.root, BUILD_FILE)).decode("utf-8"))
-        found = build[IMAGE_FOLDER] if IMAGE_FOLDER in build else _configured_folder(build["config"])
-    except (OSError, ValueError, TypeError, KeyError):
-        return ""
-    return found if isinstance(found, str) else ""
-
-
-def _configured_folder(config: Mapping[str, Any]) -> str:
-    """Returns the folder of the configuration, where an older version did not state that of the images."""
-    path = posixpath.join(config.get("base", ""), config["input"]["images"])
-    return path[: mark.start()].rpartition("/")[0] if (mark := _MARK.search(path)) else path
-
-
-def check_sources(sources: Sequence[ImageDataset]) -> None:
-    """Checks whether datasets go together: by their manifests, and by the keys of their images.
-
-    Raises:
-        UsageError: they do not.
-        DatasetError: an index is damaged.
-    """
-    check_same(sources)
-    _check_distinct_keys(_measured(sources, every)[1], sources)
-
-
-def derive(
-    sources: Sequence[ImageDataset],
-    out: str | os.PathLike[str],
-    how: Derived,
-    *,
-    shards: ShardsConfig | None = None,
-    quiet: bool = False,
-) -> Manifest:
-    """Makes a dataset of records of others.
-
-    Args:
-        sources: the datasets, with the same classes and features; no key may be in two of them.
-        out: folder to make.
-        how: the operation.
-        shards: number and names of shards; by default those of the ingest.
-        quiet: show no progress.
-
-    Returns:
-        Its manifest.
-
-    Raises:
-        UsageError: the sources do not go together, nothing would be left, or `out` contains something else.
-        DatasetError: a source is damaged.
-    """
-    check_same(sources)
-    sizes, keys = _measured(sources, how.choose)
-    _check_distinct_keys(keys, sources)
-    if not any(len(lengths) for lengths in sizes.values()):
-        raise UsageError(f"{how.operation}: no image would be left of {', '.join(s.root for s in sources)}.")
-    shards = shards or ShardsConfig()
-    planned = [shard for split in sorted(sizes) for shard in _planned(split, sizes[split], shards)]
-    rows = _rows(sources, how, keys)
-    plan = _plan(sources, how, shards, planned, sum(map(len, sizes.values())), len(rows))
-    if (done := _open_if_made(out, plan.fingerprint)) is not None:
-        return done
-    kept = _kept_files(sources, plan.inputs - len(rows))
-    staging = Staging.open(staging_next_to(out), plan.fingerprint)
-    with staging.locked(_NO_ROOM):
-        _write_files(staging, rows, kept)
-        try:
-            with progress(len(planned), "writing shards", quiet=quiet) as shown:
-                for split in sorted(sizes):
-                    cuts = [shard for shard in planned if shard.split == split]
-                    selected = select_records(sources, split, how.choose, how.digests)
-                    records = (how.outcome(key, payload) for key, payload in selected)
-                    for shard, count in _counts(cuts, len(sizes[split])):
-                        _write(staging, plan, shard, records, count, ShardNames(shards.filename_template))
-                        shown.advance()
-                    # The last shard of a source is compared with its hash at the end of the iteration.
-                    next(records, None)
-        except DatasetError:
-            # Finished shards may contain records of a file that is not the manifest's.
-            staging.remove()
-            _tidy(out)
-            raise
-        manifest = commit(staging, dataclasses.replace(plan, kept=tuple(kept)), out, _build(sources, how))
-    _tidy(out)
-    return manifest
-
-
-def _plan(
-    sources: Sequence[ImageDataset],
-    how: Derived,
-    shards: ShardsConfig,
-    planned: Sequence[PlannedShard],
-    images: int,
-    rows: int,
-) -> DatasetPlan:
-    """Returns the plan of a derived dataset, of `images` records and `rows` inputs that were not written."""
-    first = sources[0].manifest
-    parents = [source.manifest.digest for source in sources]
-    derived = {"operation": how.operation, "shards": _cut(shards), **how.options}
-    recipe = {**first.recipe, **largest_limit(sources), "derived": derived}
-    plan = DatasetPlan(
-        kind=first.kind,
-        task=first.task,
-        classes=first.classes,
-        recipe=recipe,
-        parent=parents[0] if len(parents) == 1 else fingerprint(parents),
-        features=first.features,
-        inputs=images + rows,
-        shards=tuple(planned),
-        rows=(_NOT_WRITTEN,) if rows else (),
-        max_rejects=1.0,
-        names=first.names,
-        labels=first.labels,
-        further_parents={f"source-{number}": digest for number, digest in enumerate(parents)},
-    )
-    return dataclasses.replace(plan, **how.changes)
-
-
-def _kept_files(sources: Sequence[ImageDataset], images: int) -> dict[str, str]:
-    """Returns name -> text of files that a dataset of `images` records has besides those of all datasets."""
-    if sources[0].manifest.kind != "transform":
-        return {}
-    whole = len(sources) == 1 and images == sum(shard.records for shard in sources[0].manifest.shards)
-    statistics = derived_statistics([source.root for source in sources], whole=whole)
-    return {} if statistics is None else {STATISTICS_FILE: statistics}
-
-
-def _write_files(staging: Staging, rows: Sequence[LedgerRow], kept: Mapping[str, str]) -> None:
-    """Stages the rows of inputs that were not written, and further files."""
-    if rows:
-        staging.write_rows(_NOT_WRITTEN, rows)
-    for name, text in kept.items():
-        write_text(staging.path(name), text)
-
-
-def _open_if_made(out: str | os.PathLike[str], expected: str) -> Manifest | None:
-    """Opens the dataset if it is there; a run that was killed may have published it and not cleaned up."""
-    done = open_if_committed(out, expected)
-    if done is not None:
-        _tidy(out)
-    return done
-
-
-def _tidy(out: str | os.PathLike[str]) -> None:
-    if not is_remote(str(out)):
-        remove_staged(staging_next_to(out), out)
-
-
-def _write(
-    staging: Staging,
-    plan: DatasetPlan,
-    shard: PlannedShard,
-    records: Iterator[RecordResult],
-    count: int,
-    names: ShardNames,
-) -> None:
-    taken = [0]
-
-    def outcomes() -> Iterator[RecordResult]:
-        while taken[0] < count:
-            taken[0] += 1
-            yield next(records)
-
-    staging.write_shard(shard, outcomes(), names, facts=plan.facts(shard))
-    # A shard that an earlier run has finished is not written again; its records are skipped.
-    for _ in outcomes():
-        continue
-
-
-def _measured(sources: Sequence[ImageDataset], choose: Selector) -> tuple[dict[str, array[int]], list[array[int]]]:
-    """Returns the sizes of the selected records of every split, and the key numbers of every source."""
-    sizes: dict[str, array[int]] = {}
-    keys: list[array[int]] = []
-    for source in sources:
-        keys.append(array("q"))
-        for split in source.splits:
-            lengths = sizes.setdefault(split, array("q"))
-            for shard in source.shards(split):
-                for key, _, length in selected_frames(source, shard, choose):
-                    lengths.append(length)
-                    keys[-1].append(text_number(key))
-    return sizes, keys
-
-
-def _planned(split: str, lengths: array[int], shards: ShardsConfig) -> list[PlannedShard]:
-    count = shard_count(
-        len(lengths),
-        sum(lengths),
-        target_size=shards.target_size,
-        count=shards.count,
-        records_per_shard=shards.records,
-        hosts=shards.hosts,
-    )
-    return [PlannedShard(split, number, count) for number in range(count)]
-
-
-def _counts(shards: Sequence[PlannedShard], records: int) -> Iterator[tuple[PlannedShard, int]]:
-    """Yields the shards of a split with the number of records of each."""
-    return zip(shards, np.diff(shard_bounds(records, len(shards))).tolist(), strict=True)
-
-
-def _cut(shards: ShardsConfig) -> dict[str, Any]:
-    return {name: value for name, value in vars(shards).items() if value is not None}
-
-
-def _rows(sources: Sequence[ImageDataset], how: Derived, written: Iterable[array[int]]) -> list[LedgerRow]:
-    """Returns the rows of inputs that no source has written, changed by the operation, and those that it adds."""
-    rows, added = list(how.further_rows), {row.key for row in how.further_rows}
-    for source in sources:
-        if source.manifest.totals.get("written") != source.manifest.totals.get("inputs"):
-            for row in source.ledger():
-                # Its planned shard has no meaning any more.
-                bare = LedgerRow(row.key, row.status, row.code, row.reason, row.split)
-                kept = how.row(bare) if row.status != WRITTEN and row.key not in added else None
-                if kept is not None:
-                    rows.append(kept)
-    return rows if len(sources) == 1 else _one_for_each_key(rows, written)
-
-
-def _one_for_each_key(rows: Sequence[LedgerRow], written: Iterable[array[int]]) -> list[LedgerRow]:
-    """Returns the rows of inputs that no source has written; if several sources have one of a key, the first row."""
-    left = {text_number(row.key): row for row in reversed(rows)}
-    for numbers in written if left else ():
-        for number in numbers:
-            left.pop(number, None)
-    return list(left.values())
-
-
-def _check_distinct_keys(keys: list[array[int]], sources: Sequence[ImageDataset]) -> None:
-    seen = np.empty(0, np.int64)
-    for numbers, source in zip(keys, sources, strict=True):
-        mine = np.array(numbers, np.int64)
-        both = np.intersect1d(seen, mine)
-        if len(both):
-            twice = set(both[:1].tolist())
-            name = next(k for s in source.splits for k in source.keys(s) if text_number(k) in twice)
-            shared = counted(len(both), "key is", "keys are")
-            raise UsageError(
-                f"{source.root}: {shared} in another source, too, e.g. {name!r}. Delete these images from one of them "
-                "first (`shardwright forget`)."
-            )
-        seen = np.concatenate([seen, mine])

@@ -11,20 +11,24 @@ from collections.abc import Collection, Container, Iterable, Iterator, Mapping, 
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+import numpy as np
 from markupsafe import Markup
 
 from shardwright.dataset.example_view import ExampleReader, ExampleView
+from shardwright.dataset.feature_presets import ONE_HOT, SIZE
 from shardwright.dataset.ledger import WRITTEN
-from shardwright.dataset.random_access import records_at
+from shardwright.dataset.manifest import AREA, IGNORED, RLE, Manifest, mask_feature
+from shardwright.dataset.random_access import SameDataset, records_at
 from shardwright.dataset.reader import ImageDataset, LocatedShard
-from shardwright.dataset.same_dataset import SameDataset
 from shardwright.display.histograms import number, number_of
 from shardwright.display.html import card, code, document, isolate, join, more, paragraph, section, stats, table
-from shardwright.edit.compared_features import ComparedFeatures
+from shardwright.edit.derive import every, selected_frames
 from shardwright.errors import DatasetError
+from shardwright.images.boxes import LABEL, TEXT
 from shardwright.masks.rle import Runs, area, union
 from shardwright.running.progress import SILENT, Progress
-from shardwright.tfrecords.records import FOOTER_BYTES, HEADER_BYTES
+from shardwright.storage.checksum import ALGORITHMS, image_feature
+from shardwright.tfrecords.records import FOOTER_BYTES, HEADER_BYTES, DecodedFeature
 
 ADDED, REMOVED, CHANGED, MOVED, RELABELED, MASKS = "added", "removed", "changed", "moved", "relabeled", "masks"
 FEATURES, RENAMED = "features", "renamed"
@@ -33,6 +37,28 @@ CHANGE_KINDS = (ADDED, REMOVED, RENAMED, CHANGED, MOVED, RELABELED, MASKS, FEATU
 _OF_KEY = ("image/filename",)
 # Rows of each kind that are kept to be shown; all are counted.
 _SHOWN = 200
+_OPEN = 30
+_WORDS = {
+    "added": "New images",
+    "removed": "Images that are gone",
+    "renamed": "Images with another name",
+    "changed": "Images whose bytes differ",
+    "moved": "Images in another split",
+    "relabeled": "Images of other classes",
+    "masks": "Images whose masks differ",
+    "features": "Images whose further features differ",
+}
+# Compared as the image and as its classes.
+_COMPARED = frozenset(("image/encoded", "image/key", "image/class/label", "image/class/text"))
+# Features that follow from the image differ if the image does.
+_OF_IMAGE = (
+    *("image/format", "image/height", "image/width", "image/channels", "image/orientation", SIZE),
+    *map(image_feature, ALGORITHMS),
+    *("image/quality/", "image/hash/"),
+)
+# Numbers of classes, which mean the same only where both datasets have the same classes.
+_OF_CLASSES = frozenset((ONE_HOT, "image/class/one_hot", "image/class/multi_hot"))
+_LONGEST = 80
 
 
 class Difference(NamedTuple):
@@ -114,7 +140,10 @@ class _Comparison:
 
     def __init__(self, one: ImageDataset, other: ImageDataset) -> None:
         self._features = ComparedFeatures(one.manifest, other.manifest)
-        self.found = Differences((0, 0, 0), only=self._features.only, classes=_other_classes(one, other))
+        classes = [*one.manifest.classes], [*other.manifest.classes]
+        self.found = Differences((0, 0, 0), only=self._features.only)
+        if classes[0] != classes[1]:
+            self.found.classes = classes
         self._kept: Counter[str] = Counter()
         self._overlaps: list[float] = []
 
@@ -168,19 +197,20 @@ def find_differences(one: ImageDataset, other: ImageDataset, shown: Progress = S
         DatasetError: one of them is damaged, or is replaced meanwhile.
     """
     shards = [[shard for split in dataset.splits for shard in dataset.shards(split)] for dataset in (one, other)]
-    held = {key: _Location(shards[0][frame[0]].split, frame) for key, frame in _frames(one, shards[0])}
-    new: dict[str, _Location] = {}
+    held = {
+        key: _Location(shard.split, (position, offset, length))
+        for position, shard in enumerate(shards[0])
+        for key, offset, length in selected_frames(one, shard, every)
+    }
     counts = len(held), sum(shard.records for shard in shards[1])
     readers = ExampleReader(one.manifest), ExampleReader(other.manifest)
     comparison, same = _Comparison(one, other), SameDataset(shards[0])
     # This runs ahead of the comparison below, which removes keys.
     wanted = (key for shard in shards[1] for key, _ in other.entries(shard) if key in held)
     earlier = records_at([shard.file for shard in shards[0]], ((held[key].frame, key) for key in wanted))
-    both, contents = 0, dict[str, int]()
+    both, contents, new = 0, dict[str, int](), dict[str, _Location]()
     # Then equal records are equal images, whatever is in them.
-    alike = all(
-        getattr(one.manifest, name) == getattr(other.manifest, name) for name in ("classes", "features", "names")
-    )
+    alike = all(getattr(one.manifest, n) == getattr(other.manifest, n) for n in ("classes", "features", "names"))
     for position, shard in enumerate(shards[1]):
         for key, offset, payload in other.placed_records(shard, proven=True):
             shown.advance()
@@ -257,23 +287,6 @@ def _renamed(
     return {key: former_key for key, former_key in pairs if former_key is not None}
 
 
-def _other_classes(one: ImageDataset, other: ImageDataset) -> tuple[list[str], list[str]]:
-    classes = one.manifest.classes, other.manifest.classes
-    return ([], []) if classes[0] == classes[1] else ([*classes[0]], [*classes[1]])
-
-
-def _frames(dataset: ImageDataset, shards: Sequence[LocatedShard]) -> Iterator[tuple[str, tuple[int, int, int]]]:
-    """Yields key, and number of the shard, offset and length of the frame, of every record, by the indexes."""
-    for position, shard in enumerate(shards):
-        before: tuple[str, int] | None = None
-        for key, offset in dataset.entries(shard):
-            if before is not None:
-                yield before[0], (position, before[1], offset - before[1])
-            before = key, offset
-        if before is not None:
-            yield before[0], (position, before[1], shard.bytes - before[1])
-
-
 def _record(
     earlier: Iterator[tuple[str, bytes | None]], key: str, shards: Sequence[LocatedShard], location: _Location
 ) -> bytes:
@@ -334,19 +347,6 @@ def _mask(view: ExampleView, name: str) -> Runs:
     return view.runs(classes.index(name)) if name in classes else view.runs(0)[:0]
 
 
-_OPEN = 30
-_WORDS = {
-    "added": "New images",
-    "removed": "Images that are gone",
-    "renamed": "Images with another name",
-    "changed": "Images whose bytes differ",
-    "moved": "Images in another split",
-    "relabeled": "Images of other classes",
-    "masks": "Images whose masks differ",
-    "features": "Images whose further features differ",
-}
-
-
 def render_differences(found: Differences, one: ImageDataset, other: ImageDataset) -> str:
     """Renders the differences of two datasets as a page."""
     both, before, after = found.images
@@ -394,3 +394,69 @@ def _way(way: str, found: Differences) -> Markup:
     left = found.counts[way] - len(rows)
     note = f"{number(left)} more; --json has the counts." if left else ""
     return section(way, _WORDS[way], card(number_of(found.counts[way], "image"), *parts, note=note, wide=True))
+
+
+class ComparedFeatures:
+    """Compares the features of two datasets by our own names.
+
+    Args:
+        one: the earlier.
+        other: the later.
+
+    Attributes:
+        only: names of those that the one stores and the other does not, or in another form, and the reverse.
+    """
+
+    def __init__(self, one: Manifest, other: Manifest) -> None:
+        runs = all(ExampleReader(manifest).runs is not None for manifest in (one, other))
+        names = []
+        for manifest in (one, other):
+            ours = {theirs: name for name, theirs in manifest.names.items()}
+            kinds = {ours.get(name, name): kind for name, kind in manifest.features.items()}
+            masks = {mask_feature(name, what) for name in (*manifest.classes, IGNORED) for what in (RLE, AREA)}
+            names.append({name: kind for name, kind in kinds.items() if not (runs and name in masks)})
+        both = names[0].items() & names[1].items()
+        self.only = _missing(names[0], names[1]), _missing(names[1], names[0])
+        skipped = set(_COMPARED)
+        if one.classes != other.classes:
+            skipped |= _OF_CLASSES | ({LABEL} if (TEXT, "bytes") in both else set())
+        self._names = sorted(name for name, _ in both if name not in skipped)
+        self._stored = [(name, one.stored(name), other.stored(name)) for name in self._names]
+
+    def differing(self, one: ExampleView, other: ExampleView, *, same_image: bool) -> Iterator[tuple[str, str, str]]:
+        """Yields name and both values, for messages, of each feature that differs."""
+        for name, first, second in self._stored:
+            if not same_image and name.startswith(_OF_IMAGE):
+                continue
+            values = one.example.get(first), other.example.get(second)
+            if not _equal(*values):
+                yield name, _shown(values[0]), _shown(values[1])
+
+
+def _missing(own: dict[str, str], other: dict[str, str]) -> list[str]:
+    """Returns the features that the other dataset lacks, with their kind where the other has them in another form."""
+    lacked = sorted(own.items() - other.items())
+    return [f"{name} ({kind})" if name in other else name for name, kind in lacked]
+
+
+def _equal(one: DecodedFeature | None, other: DecodedFeature | None) -> bool:
+    if one is None or other is None or not len(one) or not len(other):
+        return not _length(one) and not _length(other)
+    if isinstance(one, list) or isinstance(other, list):
+        return isinstance(one, list) and isinstance(other, list) and one == other
+    return one.dtype == other.dtype and np.array_equal(one, other, equal_nan=one.dtype.kind == "f")
+
+
+def _length(values: DecodedFeature | None) -> int:
+    return 0 if values is None else len(values)
+
+
+def _shown(values: DecodedFeature | None) -> str:
+    if values is None or not len(values):
+        return "none"
+    if isinstance(values, list):
+        text = ", ".join(value[:_LONGEST].decode("utf-8", "replace") for value in values[:_LONGEST])
+    else:
+        listed = values[:_LONGEST].tolist()
+        text = ", ".join(f"{value:g}" if isinstance(value, float) else str(value) for value in listed)
+    return text if len(text) <= _LONGEST else text[:_LONGEST] + "…"

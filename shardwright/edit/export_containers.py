@@ -15,7 +15,7 @@ from shardwright.dataset.tfds_files import INFO_FILE, tfds_files
 from shardwright.edit.export_writer import (
     BOXES,
     FURTHER,
-    IGNORED,
+    IGNORED_PIXELS,
     ExportedImage,
     NewFile,
     Writer,
@@ -32,14 +32,13 @@ _ROWS = 256
 class WebDataset(Writer):
     """Tar files: for each image the file, `json` with labels and boxes, and a PNG for each mask."""
 
-    HOLDS = frozenset((MASKS, MULTI, SINGLE, NONE, IGNORED, BOXES))
+    HOLDS = frozenset((MASKS, MULTI, SINGLE, NONE, IGNORED_PIXELS, BOXES))
 
     def __init__(self, new_file: NewFile, manifest: Manifest, *, polygons: bool = False) -> None:
         super().__init__(new_file, manifest, polygons=polygons)
         self._open: dict[str, _Tar] = {}
 
     def add(self, image: ExportedImage) -> None:
-        """See `Writer.add`."""
         tar = self._open.setdefault(image.split, _Tar(self._new_file, self._split_name(image.split)))
         # A dot ends the name of a sample.
         name = f"{tar.count:08d}"
@@ -58,7 +57,6 @@ class WebDataset(Writer):
         tar.add(name, files)
 
     def finish(self) -> None:
-        """See `Writer.finish`."""
         for tar in self._open.values():
             tar.close()
         self._write("classes.json", json.dumps(list(self._classes), ensure_ascii=False) + "\n")
@@ -97,7 +95,7 @@ class _Tar:
 class Parquet(Writer):
     """`data/SPLIT-00000-of-00001.parquet`, with the columns and the description that Hugging Face's `datasets` has."""
 
-    HOLDS = frozenset((MASKS, MULTI, SINGLE, NONE, IGNORED, BOXES))
+    HOLDS = frozenset((MASKS, MULTI, SINGLE, NONE, IGNORED_PIXELS, BOXES))
 
     def __init__(self, new_file: NewFile, manifest: Manifest, *, polygons: bool = False) -> None:
         super().__init__(new_file, manifest, polygons=polygons)
@@ -130,7 +128,6 @@ class Parquet(Writer):
         self._rows: dict[str, list[dict[str, Any]]] = {}
 
     def add(self, image: ExportedImage) -> None:
-        """See `Writer.add`."""
         row: dict[str, Any] = {"image": {"bytes": image.data, "path": image.key}, "key": image.key}
         row |= {"label": image.labels[0] if image.labels else None, "labels": list(image.labels)}
         for label, runs in image.masks.items():
@@ -153,7 +150,6 @@ class Parquet(Writer):
         self._rows[split] = []
 
     def finish(self) -> None:
-        """See `Writer.finish`."""
         for split, rows in self._rows.items():
             if rows:
                 self._flush(split)
@@ -163,7 +159,7 @@ class Parquet(Writer):
 class ArrayRecord(Writer):
     """The records in ArrayRecord files, with the description by which TFDS reads them at random."""
 
-    HOLDS = frozenset((MASKS, MULTI, SINGLE, NONE, IGNORED, BOXES, FURTHER))
+    HOLDS = frozenset((MASKS, MULTI, SINGLE, NONE, IGNORED_PIXELS, BOXES, FURTHER))
     _TEMPLATE: ClassVar = "{SPLIT}-{SHARD_X_OF_Y}.array_record"
 
     def __init__(self, new_file: NewFile, manifest: Manifest, *, polygons: bool = False) -> None:
@@ -178,7 +174,6 @@ class ArrayRecord(Writer):
         self._counts: dict[str, list[int]] = {}
 
     def add(self, image: ExportedImage) -> None:
-        """See `Writer.add`."""
         if image.split not in self._files:
             path = self._new_file(f"{image.split}-00000-of-00001.array_record")
             # Each record can be read without its neighbors.
@@ -189,7 +184,6 @@ class ArrayRecord(Writer):
         self._counts[image.split][1] += len(image.payload)
 
     def finish(self) -> None:
-        """See `Writer.finish`."""
         for file in self._files.values():
             file.close()
         splits = [

@@ -4,6 +4,10 @@ Images that were stored unchanged are written byte for byte. Captions, boxes and
 `features.jsonl`; `export.json` describes all formats, so that the ingest reads the folder back without an option. Run
 lengths are those of the stored pixels, before any turning by Exif, in a dialect of the user's choice. No key can lead
 outside of the folder, and the folder appears whole or not at all.
+
+`WRITERS` are the formats of other tools and trainers that `shardwright export --to FORMAT` writes. Each is a class that
+gets the images one by one. `HOLDS` states the parts of a dataset that it can hold. The export is refused if it cannot
+hold the annotations themselves. Other parts are left out, and the result names them.
 """
 
 from __future__ import annotations
@@ -23,11 +27,23 @@ from PIL import Image
 
 from shardwright.config.check_arguments import check_list
 from shardwright.dataset.example_view import ExampleReader, ExampleView
-from shardwright.dataset.manifest import IGNORED, MASKS, MULTI, NONE
+from shardwright.dataset.manifest import IGNORED, MASKS, MULTI, NONE, SINGLE, Manifest
 from shardwright.dataset.reader import ImageDataset
-from shardwright.edit.export_annotations import FurtherFeatures, class_folders, class_separator, exported_folders
-from shardwright.edit.export_formats import WRITERS, check_labels, left_out
-from shardwright.edit.export_writer import exported_image
+from shardwright.edit.export_containers import ArrayRecord, Parquet, WebDataset
+from shardwright.edit.export_tools import Coco, ImageFolder, LabelMe, Voc, Yolo
+from shardwright.edit.export_writer import (
+    BOXES,
+    FURTHER,
+    IGNORED_PIXELS,
+    ExportedImage,
+    FurtherFeatures,
+    Writer,
+    class_folders,
+    class_separator,
+    exported_folders,
+    exported_image,
+    has_boxes,
+)
 from shardwright.errors import CheckFailed, DatasetError, UsageError
 from shardwright.formats.export_record import (
     BY_CLASS,
@@ -57,7 +73,7 @@ from shardwright.running.progress import SILENT, Progress
 from shardwright.storage import is_remote, read_bytes
 from shardwright.storage.fingerprint import fingerprint
 from shardwright.storage.paths import check_not_inside, check_replaceable, check_utf8
-from shardwright.storage.whole_folders import appear, assembling
+from shardwright.storage.whole_files import appear, assembling
 from shardwright.untrusted.json_text import parse_untrusted_json
 
 TABLE, PICTURES, NEITHER, POLYGONS = "csv", "png", "none", "polygons"
@@ -73,6 +89,17 @@ _DEEPEST = 200
 _LONGEST_NAME = 255
 # What a cell begins with that spreadsheets take for a formula, and not for a number.
 _FORMULA = re.compile(r"[=+\-@\t\r](?!\d+(\.\d+)?$)")
+WRITERS: dict[str, type[Writer]] = {
+    "arrayrecord": ArrayRecord,
+    "coco": Coco,
+    "imagefolder": ImageFolder,
+    "labelme": LabelMe,
+    "parquet": Parquet,
+    "voc": Voc,
+    "webdataset": WebDataset,
+    "yolo": Yolo,
+}
+_WORDS = {MASKS: "masks", SINGLE: "one class an image", MULTI: "several classes an image", NONE: "images alone"}
 
 
 @dataclass(frozen=True)
@@ -285,8 +312,13 @@ class _Writer:
                 table = csv.writer(file, lineterminator="\n")
                 table.writerow(options.head if self._masked else _LABEL_HEAD[: 1 if self._labels == NONE else 2])
             features = stack.enter_context(open(self._folder / FEATURES_FILE, "w", encoding="utf-8"))
-            for view, names in self._records(shown):
-                name = view.key if options.layout == BY_KEY else self._in_class(view.key, names)
+            for _, view, _ in _chosen(self._dataset, options, shown):
+                names = [view.reader.classes[label] for label in view.labels]
+                name = view.key
+                if options.layout == BY_CLASS:
+                    # A folder of that name in the key itself is not repeated.
+                    folder = self._folders[names[0]] if names else UNLABELED
+                    name = name if name.startswith(f"{folder}/") else f"{folder}/{name}"
                 _new_file(self._folder / IMAGES, name).write_bytes(view.encoded)
                 counts["images"] += 1
                 rows = [self._quoted(row, counts) for row in self._rows(name, view, names)] if table is not None else []
@@ -302,11 +334,6 @@ class _Writer:
         if not counts["features"]:
             (self._folder / FEATURES_FILE).unlink()
         return {**counts, "left_out": sorted(self._further.left_out), **self._record().to_dict()}
-
-    def _records(self, shown: Progress) -> Iterator[tuple[ExampleView, list[str]]]:
-        """Yields the records to export, and the names of their classes."""
-        for _, view, _ in _chosen(self._dataset, self._options, shown):
-            yield view, [view.reader.classes[label] for label in view.labels]
 
     def _record(self) -> ExportRecord:
         manifest, options = self._dataset.manifest, self._options
@@ -326,11 +353,6 @@ class _Writer:
             unlisted=blank if self._blank else "fail",
             features=dict(sorted(self._further.kinds.items())),
         )
-
-    def _in_class(self, key: str, names: list[str]) -> str:
-        """Returns a key below the folder of its class; a folder of that name in the key itself is not repeated."""
-        folder = self._folders[names[0]] if names else UNLABELED
-        return key if key.startswith(f"{folder}/") else f"{folder}/{key}"
 
     def _masks(self, view: ExampleView) -> Iterator[tuple[str, Runs]]:
         """Yields name and runs of every class, and of the ignored pixels."""
@@ -443,3 +465,45 @@ def _new_file(root: Path, name: str) -> Path:
     if path.exists():
         raise CheckFailed(f"two images would be the file {name!a}. Use another --layout.")
     return path
+
+
+def left_out(manifest: Manifest, name: str, further: bool) -> list[str]:
+    """Returns the parts of a dataset that a format cannot hold.
+
+    Args:
+        manifest: of the dataset.
+        name: the format, of `WRITERS`.
+        further: whether it has captions or further features.
+
+    Raises:
+        UsageError: it cannot hold the annotations.
+    """
+    holds, boxes = WRITERS[name].HOLDS, has_boxes(manifest)
+    by_boxes = boxes and BOXES in holds and manifest.labels in (MULTI, NONE)
+    if manifest.labels not in holds and not by_boxes:
+        others = [other for other, writer in WRITERS.items() if manifest.labels in writer.HOLDS]
+        raise UsageError(
+            f"--to: {name} cannot hold {_WORDS[manifest.labels]}, and the dataset has "
+            f"{'no boxes' if BOXES in holds else 'nothing else'}. Use one of: {', '.join(['csv', *others])}."
+        )
+    if manifest.labels == MASKS and not WRITERS[name].BOXES_WITH_MASKS:
+        holds = holds - {BOXES}
+    parts = {BOXES: boxes, IGNORED_PIXELS: manifest.ignores, FURTHER: further}
+    return [part for part, there in parts.items() if there and part not in holds]
+
+
+def check_labels(image: ExportedImage, manifest: Manifest, name: str) -> None:
+    """Checks that no class of an image is lost in a format that has classes of boxes alone.
+
+    Raises:
+        CheckFailed: one has no box.
+    """
+    if manifest.labels != MULTI or MULTI in WRITERS[name].HOLDS:
+        return
+    missing = [
+        manifest.classes[label]
+        for label in image.labels
+        if manifest.classes[label] not in {box.name for box in image.boxes}
+    ]
+    if missing:
+        raise CheckFailed(f"{image.key}: its class {missing[0]!r} has no box, and {name} holds boxes. Use --to csv.")

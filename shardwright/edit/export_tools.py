@@ -13,15 +13,15 @@ import numpy as np
 
 from shardwright.config.yaml_text import dump_yaml
 from shardwright.dataset.manifest import MASKS, MULTI, SINGLE, Manifest
-from shardwright.edit.export_annotations import class_folders
 from shardwright.edit.export_writer import (
     BOXES,
-    IGNORED,
+    IGNORED_PIXELS,
     IMAGES,
     ExportedBox,
     ExportedImage,
     NewFile,
     Writer,
+    class_folders,
     extension,
     extent,
     png,
@@ -52,7 +52,6 @@ class Coco(Writer):
         self._annotations: list[dict[str, Any]] = []
 
     def add(self, image: ExportedImage) -> None:
-        """See `Writer.add`."""
         self._write(f"{IMAGES}/{image.key}", image.data)
         number = len(self._images) + 1
         shape = {"height": image.height, "width": image.width}
@@ -85,7 +84,6 @@ class Coco(Writer):
         self._annotations.append(row)
 
     def finish(self) -> None:
-        """See `Writer.finish`."""
         categories = [{"id": number, "name": name} for name, number in self._ids.items()]
         document = {"images": self._images, "annotations": self._annotations, "categories": categories}
         self._write("annotations.json", json.dumps(document, ensure_ascii=False) + "\n")
@@ -106,7 +104,7 @@ def _cut(whole: Runs | None, boxes: Sequence[ExportedBox], image: ExportedImage)
 class Voc(Writer):
     """Pascal VOC: `JPEGImages`, `Annotations`, `SegmentationClass`, `ImageSets`."""
 
-    HOLDS = frozenset((MASKS, IGNORED, BOXES))
+    HOLDS = frozenset((MASKS, IGNORED_PIXELS, BOXES))
     DISPLAYED = True
 
     def __init__(self, new_file: NewFile, manifest: Manifest, *, polygons: bool = False) -> None:
@@ -120,10 +118,13 @@ class Voc(Writer):
                 "or ignored pixels, so that the class would be lost. Use --to coco."
             )
         # With VOC's palette, readers take the values for VOC's classes.
-        self._palette = _voc_palette() if self._classes == VOC_CLASSES else _own_palette(len(self._classes))
+        colors = [palette_color(value) - COLOR for value in range(256)]
+        if self._classes != VOC_CLASSES:
+            own = [int.from_bytes(bytes(class_color(label)[:3]), "big") for label in range(len(self._classes))]
+            colors = [0, *own, *[0xE0E0C0] * (255 - len(own))]
+        self._palette = [channel for color in colors for channel in color.to_bytes(3, "big")]
 
     def add(self, image: ExportedImage) -> None:
-        """See `Writer.add`."""
         name = stem(image.key).replace("/", "_")
         self._write(f"JPEGImages/{name}.{extension(image)}", image.data)
         self._lists.setdefault(image.split, []).append(name)
@@ -152,30 +153,17 @@ class Voc(Writer):
         return f"<annotation><filename>{escape(name)}</filename>{size}{objects}</annotation>\n"
 
     def finish(self) -> None:
-        """See `Writer.finish`."""
         for split, names in self._lists.items():
             folder = "Segmentation" if self._manifest.labels == MASKS else "Main"
             self._write(f"ImageSets/{folder}/{split}.txt", "".join(f"{name}\n" for name in names))
         # VOC has no list of classes. The background is value 0; without it, readers take names that are numbers for
         # the values, and a class called `void` for value 0.
-        background = (_background(self._classes),) if self._manifest.labels == MASKS else ()
-        self._write("classes.txt", "".join(f"{name}\n" for name in (*background, *self._classes)))
-
-
-def _background(classes: Sequence[str]) -> str:
-    """Returns a name of the background that readers know and no class has; voc has fewer classes than there are."""
-    spellings = product(*zip("_background_", "_BACKGROUND_", strict=True))
-    return next(name for name in map("".join, spellings) if name not in classes)
-
-
-def _voc_palette() -> list[int]:
-    return [channel for value in range(256) for channel in (palette_color(value) - COLOR).to_bytes(3, "big")]
-
-
-def _own_palette(classes: int) -> list[int]:
-    colors = [(0, 0, 0), *(class_color(label)[:3] for label in range(classes))]
-    colors += [(224, 224, 192)] * (256 - len(colors))
-    return [channel for color in colors for channel in color]
+        names = list(self._classes)
+        if self._manifest.labels == MASKS:
+            # A name of the background that readers know and no class has: voc has fewer classes than there are.
+            spellings = map("".join, product(*zip("_background_", "_BACKGROUND_", strict=True)))
+            names.insert(0, next(name for name in spellings if name not in self._classes))
+        self._write("classes.txt", "".join(f"{name}\n" for name in names))
 
 
 class Yolo(Writer):
@@ -191,7 +179,6 @@ class Yolo(Writer):
         self._names = dict.fromkeys(self._classes)
 
     def add(self, image: ExportedImage) -> None:
-        """See `Writer.add`."""
         self._write(f"{IMAGES}/{image.split}/{image.key}", image.data)
         lines = []
         for label, runs in image.masks.items():
@@ -207,7 +194,6 @@ class Yolo(Writer):
         self._write(f"labels/{image.split}/{stem(image.key)}.txt", "".join(lines))
 
     def finish(self) -> None:
-        """See `Writer.finish`."""
         known = {"eval": "val"}
         splits = {known.get(split, split): f"{IMAGES}/{split}" for split in self._manifest.splits}
         names = dict(enumerate(self._names))
@@ -223,7 +209,6 @@ class LabelMe(Writer):
     BOXES_WITH_MASKS = False
 
     def add(self, image: ExportedImage) -> None:
-        """See `Writer.add`."""
         self._write(f"{IMAGES}/{image.key}", image.data)
         shapes = []
         boxes = [] if self._manifest.labels == MASKS else image.boxes
@@ -273,7 +258,6 @@ class ImageFolder(Writer):
         self._folders = class_folders(manifest.classes, manifest.ignores)
 
     def add(self, image: ExportedImage) -> None:
-        """See `Writer.add`."""
         if not image.labels:
             raise CheckFailed(f"{image.key}: has no class, and imagefolder has no place for it. Use --to csv.")
         folder = self._folders[self._classes[image.labels[0]]]

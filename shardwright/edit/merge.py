@@ -19,8 +19,7 @@ from shardwright.dataset.ledger import DUPLICATE, LedgerRow
 from shardwright.dataset.manifest import Manifest
 from shardwright.dataset.reader import ImageDataset, contents_of
 from shardwright.dataset.record_facts import ShardFacts
-from shardwright.duplicates.decision import CONFLICTING
-from shardwright.duplicates.find import EXACT_DUPLICATE, SAME_BYTES
+from shardwright.duplicates.find import CONFLICTING, EXACT_DUPLICATE, SAME_BYTES
 from shardwright.edit.derive import Derived, check_sources, derive
 from shardwright.running.progress import counted
 
@@ -107,20 +106,17 @@ def _left_out(
             others = earlier.get(content, ())
             other = next((one for one in others if one.split != image.split), None)
             if other is not None:
-                rows.append(_duplicate(image, other))
+                same = image.annotations == other.annotations
+                reason = f"{SAME_BYTES} {other.key}, which is kept in {other.split}; it was in {image.split}"
+                reason += "" if same else "; its annotations differ"
+                code = EXACT_DUPLICATE if same else CONFLICTING
+                rows.append(LedgerRow(image.key, DUPLICATE, code, reason, other.split))
                 continue
             twice += bool(others)
             mine.setdefault(content, []).append(image)
         for content, of_it in mine.items():
             earlier.setdefault(content, []).extend(of_it)
     return rows, twice
-
-
-def _duplicate(image: _Image, other: _Image) -> LedgerRow:
-    reason = f"{SAME_BYTES} {other.key}, which is kept in {other.split}; it was in {image.split}"
-    if image.annotations == other.annotations:
-        return LedgerRow(image.key, DUPLICATE, EXACT_DUPLICATE, reason, other.split)
-    return LedgerRow(image.key, DUPLICATE, CONFLICTING, f"{reason}; its annotations differ", other.split)
 
 
 def _images_of(

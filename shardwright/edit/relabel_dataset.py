@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import dataclasses
 import os
-from collections.abc import Collection, Iterable, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Mapping
+from typing import Any
 
 from shardwright.config.canonical import recipe_options
 from shardwright.config.images import KEEP
@@ -20,10 +20,10 @@ from shardwright.dataset.ledger import MISSING_IMAGE, REJECTED, UNLISTED, WRITTE
 from shardwright.dataset.manifest import AREA, IGNORED, MASK_PREFIX, MASKS, RLE, Manifest, mask_feature
 from shardwright.dataset.random_access import RecordLocation, read_record
 from shardwright.dataset.reader import ImageDataset
-from shardwright.duplicates.decision import CONFLICTING
+from shardwright.duplicates.find import CONFLICTING
 from shardwright.edit.derive import Derived, derive, folder_of_images
 from shardwright.errors import CheckFailed, UsageError
-from shardwright.formats.base import BACKGROUND, IGNORE, AnnotationFormat, Images, Survey, shorten
+from shardwright.formats.base import BACKGROUND, IGNORE, Annotation, AnnotationFormat, Images, Survey, shorten
 from shardwright.formats.detect import open_source
 from shardwright.formats.export_record import FoundExport, find_export
 from shardwright.formats.image_names import base_stem, below_root, key_stem
@@ -47,14 +47,6 @@ _OF_CLASSES = ("image/class/label", "image/class/text")
 _BEFORE = " (by the annotations before this relabel)"
 # All options are detected.
 _DETECTED = LabelsConfig()
-
-
-class _Row(NamedTuple):
-    """One annotation of an image: a class, and the text of a mask."""
-
-    label: int
-    text: str | None
-    row: int
 
 
 def relabel(
@@ -93,9 +85,9 @@ def relabel(
     source, survey, keys = _open(dataset, file, read_as, export)
     way = source.unlisted if unlisted == AUTO else unlisted
     missing, unlisted_notes = _missing(labels, survey, keys, way)
-    rows: dict[str, list[_Row]] = {}
+    rows: dict[str, list[Annotation]] = {}
     for annotation in source.annotations():
-        row = _Row(annotation.label, annotation.text, annotation.row)
+        row = annotation._replace(values={})
         rows.setdefault(keys[annotation.image], []).append(row)
     rejected = {key: (UNLISTED, f"{os.path.basename(labels)} has no row for it") for key in missing if way == REJECT}
     rejected |= {keys[i]: (refusal.code, refusal.reason) for i, refusal in survey.rejected.items()}
@@ -110,7 +102,7 @@ def relabel(
     read.check_unchanged()
     # The version by which the annotations were read; that of the dataset's recipe may be older.
     options: dict[str, Any] = {"code_format": CODE_FORMAT, "labels": read.checksum(file), "unlisted": way}
-    if given := _given(read_as):
+    if given := {name: value for name, value in recipe_options(read_as).items() if name != "path"}:
         options["read_as"] = given
     if export is not None:
         options["export"] = [read.checksum(path) for path in export.files]
@@ -155,11 +147,6 @@ def _unmatched(dataset: ImageDataset, survey: Survey) -> tuple[list[LedgerRow], 
     return list(rows.values()), notes
 
 
-def _given(read_as: LabelsConfig) -> dict[str, Any]:
-    """Returns the options that are not the defaults, without the path."""
-    return {name: value for name, value in recipe_options(read_as).items() if name != "path"}
-
-
 def _check(dataset: ImageDataset, unlisted: str) -> None:
     if unlisted not in _WAYS:
         raise UsageError(f"--unlisted-images: {unlisted!r} is not known. Use one of: {', '.join(_WAYS)}.")
@@ -182,10 +169,13 @@ def _missing(labels: str, survey: Survey, keys: list[str], way: str) -> tuple[li
         CheckFailed: no image has any, or some have none and `way` is `fail`.
     """
     if not any(survey.listed):
-        names = ", ".join(survey.names[:_SHOWN])
+        names, known = ", ".join(survey.names[:_SHOWN]), frozenset(keys)
+        # Folders before a key in one of the names.
+        cuts = ((name, cut + 1) for name in survey.names for cut, character in enumerate(name) if character == "/")
+        found = next((name[:cut] for name, cut in cuts if name[cut:] in known), None)
+        fix = "" if found is None else f" Remove {found!r} from the beginning of the names in the file."
         raise CheckFailed(
-            f"{labels}: no row matches an image. Its rows name {names}; the images are {', '.join(keys[:_SHOWN])}."
-            f"{_prefix_to_remove(survey.names, frozenset(keys))}"
+            f"{labels}: no row matches an image. Its rows name {names}; the images are {', '.join(keys[:_SHOWN])}.{fix}"
         )
     missing = [key for key, listed in zip(keys, survey.listed, strict=True) if not listed]
     if missing and way == FAIL:
@@ -197,13 +187,6 @@ def _missing(labels: str, survey: Survey, keys: list[str], way: str) -> tuple[li
         return missing, []
     where = f"{len(missing)} of {counted(len(keys), 'image')} have no row in {os.path.basename(labels)}"
     return missing, [f"{where}, and are written without annotations (--unlisted-images {way}): {shorten(missing)}"]
-
-
-def _prefix_to_remove(names: Iterable[str], keys: Collection[str]) -> str:
-    """Returns a sentence on folders before a key in one of the names; empty if there are none."""
-    cuts = ((name, cut + 1) for name in names for cut, character in enumerate(name) if character == "/")
-    found = next((name[:cut] for name, cut in cuts if name[cut:] in keys), None)
-    return "" if found is None else f" Remove {found!r} from the beginning of the names in the file."
 
 
 def _open(
@@ -238,8 +221,15 @@ def _open(
         )
         if source.attachments() is not None:
             raise UsageError(f"{file}: refers to masks in other files. Give annotations that are in one file.")
-        if isinstance(source, RleCsv) and export is None:
-            _check_not_resized(dataset, file)
+        resize = dataset.manifest.recipe.get("images", {}).get("resize", KEEP)
+        if isinstance(source, RleCsv) and export is None and resize != KEEP:
+            # The records do not state the size that the images had.
+            raise UsageError(
+                f"{file}: its run lengths are positions in the files of the images, which the ingest has resized "
+                f"(images.resize: {resize}). Ingest again with this table, and with reuse_from: {dataset.root}, which "
+                "copies the images. Or change a table that `shardwright export` has written, and leave it in its "
+                "folder."
+            )
         return source, source.survey()
 
     source, survey = opened(None)
@@ -253,22 +243,6 @@ def _open(
     return source, survey, keys
 
 
-def _check_not_resized(dataset: ImageDataset, file: str) -> None:
-    """Refuses positions in the files of images that are stored in another size, which the records do not state."""
-    policy = dataset.manifest.recipe.get("images", {}).get("resize", KEEP)
-    if policy != KEEP:
-        raise UsageError(
-            f"{file}: its run lengths are positions in the files of the images, which the ingest has resized "
-            f"(images.resize: {policy}). Ingest again with this table, and with reuse_from: {dataset.root}, which "
-            "copies the images. Or change a table that `shardwright export` has written, and leave it in its folder."
-        )
-
-
-def _is_kept(name: str) -> bool:
-    """Returns whether a feature stays as it is."""
-    return not name.startswith(MASK_PREFIX) and name not in _OF_CLASSES
-
-
 class _Writer:
     """Puts annotations into records."""
 
@@ -276,7 +250,7 @@ class _Writer:
         self,
         source: AnnotationFormat,
         survey: Survey,
-        rows: Mapping[str, list[_Row]],
+        rows: Mapping[str, list[Annotation]],
         rejected: Mapping[str, tuple[str, str]],
         masked: bool,
     ) -> None:
@@ -290,7 +264,9 @@ class _Writer:
         if key in self._rejected:
             return RecordResult(key, None, REJECTED, *self._rejected[key])
         example = LazyExample(payload)
-        features: dict[str, FeatureValue] = {**example.encoded(_is_kept)}
+        features: dict[str, FeatureValue] = {
+            **example.encoded(lambda name: not name.startswith(MASK_PREFIX) and name not in _OF_CLASSES)
+        }
         rows = self._rows.get(key, [])
         listed = [row.label for row in rows if row.label >= 0]
         labels = listed if self._survey.ordered else sorted(set(listed))
@@ -309,9 +285,9 @@ class _Writer:
         features = pack_arrays(features)
         return RecordResult(key, encode_pieces(features), values=features)
 
-    def _masks(self, rows: list[_Row], height: int, width: int) -> list[Runs]:
+    def _masks(self, rows: list[Annotation], height: int, width: int) -> list[Runs]:
         parts: list[list[Runs]] = [[] for _ in self._names]
-        for label, text, _ in rows:
+        for _, label, text, *_ in rows:
             if text is not None:
                 for drawn, runs in self._source.dialect.masks(label, text, height=height, width=width):
                     if drawn == BACKGROUND:

@@ -63,20 +63,6 @@ class Images:
     first: tuple[str, ...] = ()
 
 
-class Mask(NamedTuple):
-    """One row's mask of one image.
-
-    Attributes:
-        label: index of the class, `IGNORE` or `BACKGROUND`; `NO_LABEL` where the text itself contains the classes.
-        text: the mask as the source has it, not empty.
-        row: line of the table, from 1; in a COCO file, position in `annotations`, from 0; `NO_ROW` for a separate file.
-    """
-
-    label: int
-    text: str
-    row: int
-
-
 class Annotation(NamedTuple):
     """The annotation of one image in one row.
 
@@ -95,29 +81,6 @@ class Annotation(NamedTuple):
     text: str | None
     row: int
     values: Values = _NO_VALUES
-    stated_size: tuple[int, int] | None = None
-
-
-@dataclass(frozen=True)
-class ImageSample:
-    """One image and its annotations.
-
-    Attributes:
-        key: its key.
-        path: absolute path.
-        size: bytes, at listing.
-        labels: indices of the classes of the whole image; `None` for segmentation.
-        masks: masks in the order of the table; empty for classification.
-        values: further features: name -> numbers or texts.
-        stated_size: see `Annotation.stated_size`.
-    """
-
-    key: str
-    path: str
-    size: int
-    labels: tuple[int, ...] | None
-    masks: tuple[Mask, ...] = ()
-    values: Values = field(default_factory=dict)
     stated_size: tuple[int, int] | None = None
 
 

@@ -1,12 +1,11 @@
 """Images and annotations into a dataset: recipe and location, plan, write, commit."""
 
+from shardwright.ingest.example import example_features, labels_kind
 from shardwright.ingest.identify import hash_input, input_fingerprint
-from shardwright.ingest.ingested_features import example_features, labels_kind
-from shardwright.ingest.plan import IngestPlan, PreparedIngest, plan_ingest
+from shardwright.ingest.plan import IngestPlan, plan_ingest
 from shardwright.ingest.recipe import INPUT_VARIABLE, IngestRecipe, InputLocation, ingest_recipe, locate
 from shardwright.ingest.run_ingest import ingest, write_ranges, written_notes
 from shardwright.ingest.survey import SurveyedInput, survey_input
-from shardwright.ingest.trial import TriedImage, try_images
 from shardwright.ingest.write_shards import commit_ingest, write_range
 
 __all__ = [
@@ -14,9 +13,7 @@ __all__ = [
     "IngestPlan",
     "IngestRecipe",
     "InputLocation",
-    "PreparedIngest",
     "SurveyedInput",
-    "TriedImage",
     "commit_ingest",
     "example_features",
     "hash_input",
@@ -27,7 +24,6 @@ __all__ = [
     "locate",
     "plan_ingest",
     "survey_input",
-    "try_images",
     "write_range",
     "write_ranges",
     "written_notes",

@@ -26,9 +26,8 @@ from shardwright.dataset.manifest import BUILD_FILE
 from shardwright.dataset.reader import ImageDataset
 from shardwright.errors import ConfigError, DatasetError
 from shardwright.ingest.recipe import IngestRecipe, InputLocation
-from shardwright.lineage.ancestry import Artifact, Family, read_artifact
-from shardwright.lineage.blessing import BLESSING_FILE, DIGEST, PLACE, Blessing, read_blessing
-from shardwright.lineage.places import ARTIFACTS, PUSHED, find_artifacts
+from shardwright.lineage.ancestry import ARTIFACTS, PUSHED, Artifact, Family, find_artifacts, read_artifact
+from shardwright.lineage.blessing import BLESSING_FILE, DIGEST, PLACE, read_blessing
 from shardwright.storage import is_remote, read_bytes
 from shardwright.storage.fingerprint import canonical_json
 from shardwright.storage.paths import real_path
@@ -39,6 +38,10 @@ _DATASET, _INPUT, PREVIOUS = "dataset", "input", "previous"
 COPIED = "reuse_from"
 # The key of `split` in a recipe with the digest of the dataset that splits are kept from.
 _KEPT = "keep_from"
+SPLITS, REFERENCE = "split.keep_from", "gate.drift.reference"
+# In `build.json`: locations of the datasets that an ingest was given.
+KEPT_FROM = "kept_from"
+_FIX = "Name a dataset by its path, or run without it once."
 
 
 def uses_baseline(config: Config) -> list[str]:
@@ -110,7 +113,8 @@ def resolve_baseline(config: Config, data: str = "", classes: Sequence[str] = ()
     if blessing is not None:
         model = read_artifact(os.path.join(root, PUSHED, blessing.model), whole=False)
         family = Family(place for folder in (ARTIFACTS, PUSHED) for place in find_artifacts(os.path.join(root, folder)))
-        found = last = _dataset_of(model, family)
+        transformed = family.find(_DATASET, model.parents.get(_DATASET, ""))
+        found = last = None if transformed is None else family.find(_INPUT, transformed.parents.get(_INPUT, ""))
         if found is None:
             raise ConfigError(
                 asked[0],
@@ -118,23 +122,15 @@ def resolve_baseline(config: Config, data: str = "", classes: Sequence[str] = ()
                 f"Restore it (`shardwright lineage {model.place}` shows its digest), or name a dataset by its path.",
             )
         shaping = [path for path in asked if path != COPIED]
-        if shaping and found.data == data and without_previous_splits(found.recipe) == _fresh(config, classes):
+        # The options without a dataset that splits are kept from.
+        fresh = without_previous_splits(IngestRecipe.of(_with(config, None), classes).options())
+        if shaping and found.data == data and without_previous_splits(found.recipe) == fresh:
             before = found.parents.get(PREVIOUS)
             found = None if before is None else _known(family.find(PREVIOUS, before), before, shaping[0], root)
     resolved = _with(config, None if found is None else found.place)
     return (
         replace(resolved, reuse_from=None if last is None else last.place) if config.reuse_from == BLESSED else resolved
     )
-
-
-def _fresh(config: Config, classes: Sequence[str]) -> str:
-    """Returns the options of a configuration without a dataset that its splits are kept from."""
-    return without_previous_splits(IngestRecipe.of(_with(config, None), classes).options())
-
-
-def _dataset_of(model: Artifact, family: Family) -> Artifact | None:
-    transformed = family.find(_DATASET, model.parents.get(_DATASET, ""))
-    return None if transformed is None else family.find(_INPUT, transformed.parents.get(_INPUT, ""))
 
 
 def _known(found: Artifact | None, digest: str, option: str, root: str) -> Artifact:
@@ -156,12 +152,6 @@ def _with(config: Config, path: str | None) -> Config:
         watched = None if path is None else replace(drift, reference=path)
         config = replace(config, gate=replace(config.gate, drift=watched))
     return config
-
-
-SPLITS, REFERENCE = "split.keep_from", "gate.drift.reference"
-# In `build.json`: locations of the datasets that an ingest was given.
-KEPT_FROM = "kept_from"
-_FIX = "Name a dataset by its path, or run without it once."
 
 
 @dataclass(frozen=True)
@@ -219,7 +209,7 @@ class BaselineRequest:
             found = read_artifact(path, whole=False)
         except DatasetError as error:
             raise ConfigError(self.options[0], f"{error} It is the dataset of the blessed model", _FIX) from None
-        _check_digest(self.options[0], path, found.digest, _digest(blessing))
+        _check_digest(self.options[0], path, found.digest, blessing.examples.get(DIGEST, ""))
         return found
 
     def copied_from(self, found: Artifact) -> str | None:
@@ -295,13 +285,6 @@ def _from(folder: str, path: str) -> str:
     return os.path.relpath(real_path(path), real_path(folder))
 
 
-def _at(folder: str, path: str) -> str:
-    """Returns the path that `_from` made relative; earlier versions stored absolute ones."""
-    if not path or is_remote(path) or os.path.isabs(path):
-        return path
-    return os.path.normpath(os.path.join(real_path(folder), path))
-
-
 def _kept_from(path: str) -> dict[str, str]:
     try:
         given = parse_untrusted_json(read_bytes(os.path.join(path, BUILD_FILE))).get(KEPT_FROM, {})
@@ -310,8 +293,11 @@ def _kept_from(path: str) -> dict[str, str]:
         raise DatasetError(f"{path}: {BUILD_FILE} cannot be read ({error}). Restore it.") from None
 
 
-def _digest(blessing: Blessing) -> str:
-    return blessing.examples.get(DIGEST, "")
+def _at(folder: str, path: str) -> str:
+    """Returns the path that `_from` made relative; earlier versions stored absolute ones."""
+    if not path or is_remote(path) or os.path.isabs(path):
+        return path
+    return os.path.normpath(os.path.join(real_path(folder), path))
 
 
 def _digest_at(path: str) -> str:

@@ -29,9 +29,7 @@ from shardwright.config.images import FULL
 from shardwright.dataset.manifest import ORIGINS_FOLDER, origins_path
 from shardwright.dataset.random_access import records_at
 from shardwright.dataset.stored_image import frames_of
-from shardwright.duplicates.hashes import ImageHashes
 from shardwright.images.header import ImageHeader
-from shardwright.images.quality import Quality
 from shardwright.ingest.known_files import ALGORITHM, FileHashes, KnownFiles, ProbeRow
 from shardwright.ingest.tasks import Job, Stored
 from shardwright.masks.coordinate_frame import CoordinateFrame
@@ -45,6 +43,7 @@ from shardwright.untrusted.json_text import is_text, parse_untrusted_json
 INPUTS_FILE = f"{ORIGINS_FOLDER}/inputs.jsonl"
 _VERSION = 1
 _SHOWN = 200
+_Item = TypeVar("_Item")
 
 
 class InputRecord(NamedTuple):
@@ -80,7 +79,8 @@ def input_lines(listing: Listing, contents: FileHashes, probed: KnownFiles | Non
     for i, (key, checksum) in enumerate(zip(listing.keys, checksums, strict=True)):
         content = contents.get(i)
         if content is not None:
-            looked = _probe_results(probed, i)
+            row = None if probed is None else probed.row(i)
+            looked = None if row is None else row.to_json()
             yield input_line(key, listing.sizes[i], content.content_id.hex(), content.crc32c, checksum, looked)
 
 
@@ -90,22 +90,8 @@ def input_header() -> str:
 
 
 def input_line(key: str, size: int, content_id: str, crc32c: int, listed: str, probe: list[Any] | None) -> str:
-    """Returns the line of a file; see `InputRecord` and `probe_json`."""
+    """Returns the line of a file; see `InputRecord` and `ProbeRow.to_json`."""
     return canonical_json([key, size, content_id, crc32c, listed, probe]) + "\n"
-
-
-def probe_json(row: ProbeRow) -> list[Any] | None:
-    """Returns the probe results of a file as plain values; `None` where it cannot be decoded."""
-    if row.hashes is None or row.quality is None:
-        return None
-    return [list(row.hashes), list(row.quality), row.pixels.hex() if row.pixels else None]
-
-
-def _probe_results(probed: KnownFiles | None, i: int) -> list[Any] | None:
-    if probed is None or not probed.sound[i]:
-        return None
-    pixels = probed.pixels[i].tobytes().hex() if len(probed.pixels) else None
-    return [probed.hashes[i].tolist(), probed.quality[i].tolist(), pixels]
 
 
 def read_inputs(lines: Iterable[bytes]) -> Iterator[InputRecord]:
@@ -123,13 +109,8 @@ def read_inputs(lines: Iterable[bytes]) -> Iterator[InputRecord]:
         key, size, content_id, crc32c, checksum, looked = parse_untrusted_json(line)
         if not (is_text(key) and is_text(checksum) and type(size) is int and type(crc32c) is int):
             raise ValueError(f"not an input: {line!r}"[:_SHOWN])
-        row = _row(looked) if probed and looked else None
+        row = ProbeRow.from_json(looked) if probed and looked else None
         yield InputRecord(key, size, bytes.fromhex(content_id), crc32c, checksum, row)
-
-
-def _row(probe: list[Any]) -> ProbeRow:
-    hashes, quality, pixels = probe
-    return ProbeRow(ImageHashes(*hashes), Quality(*quality), bytes.fromhex(pixels) if pixels else None)
 
 
 class StoredRecord(NamedTuple):
@@ -178,9 +159,6 @@ def read_stored(lines: Iterable[bytes]) -> dict[int, StoredRecord]:
     return found
 
 
-_Item = TypeVar("_Item")
-
-
 @dataclass(frozen=True)
 class CopySource:
     """A previous dataset as the writers of shards see it. Small and picklable.
@@ -213,7 +191,11 @@ def copy_images(source: CopySource, root: str, jobs: Sequence[Job], options: Ima
     """
     copies = examples_at(source, ((job.file.copied, None) for job in jobs if job.file.copied))
     files = read_each(
-        root, (job for job in jobs if not job.file.copied), _path, lambda job: job.file.size, lambda job: job.file.pin
+        root,
+        (job for job in jobs if not job.file.copied),
+        lambda job: job.file.path,
+        lambda job: job.file.size,
+        lambda job: job.file.pin,
     )
     for job in jobs:
         if not job.file.copied:
@@ -225,10 +207,6 @@ def copy_images(source: CopySource, root: str, jobs: Sequence[Job], options: Ima
                 with suppress(OSError):
                     job.data = read_bytes(job.file.path, job.file.pin)
         yield job
-
-
-def _path(job: Job) -> str:
-    return job.file.path
 
 
 def stored_image(source: CopySource, record: LazyExample) -> bytes:
@@ -248,7 +226,7 @@ def _take(source: CopySource, job: Job, record: LazyExample, options: ImagesConf
         job.copied = checksum_of(data, options.checksum) == file.content_id
         job.data = data if job.copied else None
         return job.copied
-    if not source.same_options or (options.verify == FULL and not file.probed):
+    if not source.same_options or (options.verify == FULL and job.row is None):
         return False
     shard, offset, _ = file.copied
     origin = _origins(source.root, source.digest, source.shards[shard]).get(offset)
@@ -280,11 +258,7 @@ def examples_at(
     """Reads records; see `records_at`. `None` also for one that is not an Example."""
     files = [os.path.join(source.root, shard) for shard in source.shards]
     for item, payload in records_at(files, locations):
-        yield item, None if payload is None else _example(payload)
-
-
-def _example(payload: bytes) -> LazyExample | None:
-    try:
-        return LazyExample(payload)
-    except RecordError:
-        return None
+        example = None
+        with suppress(RecordError):
+            example = None if payload is None else LazyExample(payload)
+        yield item, example

@@ -97,7 +97,7 @@ def pin_input(surveyed: SurveyedInput) -> SurveyedInput:
     first_read = readable & _alone(
         np.ascontiguousarray(sizes_and_samples).view(f"V{sizes_and_samples.shape[1]}").ravel()
     )
-    pins = StringArray(state if first_read[i] else "" for i, state in enumerate(states))
+    pins = StringArray(state if first else "" for state, first in zip(states, first_read.tolist(), strict=True))
     return replace(surveyed, listing=replace(listing, pins=pins), pinned=True)
 
 
@@ -117,14 +117,15 @@ def hash_input(surveyed: SurveyedInput, progress: Progress = SILENT, hashed: Fil
     # Without listed checksums both are the same.
     some_listed = bool(listed.any())
     total, real = new_checksum(), new_checksum()
-    for i, content in enumerate(contents):
+    files = zip(listing.keys, listing.sizes, contents, listed.tolist(), strict=True)
+    for i, (key, size, content, by_listing) in enumerate(files):
         checksum = None if content is None or i in surveyed.rejected else content.content_id.hex()
         identity = checksum
-        if listed[i]:
+        if by_listing:
             identity = None if i in surveyed.rejected else _listed_identity(listing, i)
-        add_file(total, listing.keys[i], listing.sizes[i], identity)
+        add_file(total, key, size, identity)
         if some_listed:
-            add_file(real, listing.keys[i], listing.sizes[i], checksum)
+            add_file(real, key, size, checksum)
     attached = surveyed.source.attachments()
     further, later = None, _read_by_writers(surveyed, attached)
     if attached is not None:
@@ -150,7 +151,8 @@ def hash_input(surveyed: SurveyedInput, progress: Progress = SILENT, hashed: Fil
 
 def add_file(total: Checksum, key: str, size: int, identity: str | None) -> None:
     """Adds a file of the listing to the checksum of all files, which is made in the order of the keys."""
-    _add(total, [key, size, identity])
+    # As `canonical_json` writes the list, in a third of the time.
+    total.update(f"[{canonical_json(key)},{size},{canonical_json(identity)}]\n".encode())
 
 
 def input_fingerprint_of(files: Checksum, rest: str) -> str:
@@ -192,7 +194,7 @@ def _rest(
 ) -> str:
     total = new_checksum()
     for row in rest_rows(surveyed):
-        _add(total, row)
+        total.update(canonical_json(row).encode() + b"\n")
     if attached is not None and further is not None:
         for i, digest in enumerate(further):
             listed = _listed_identity(attached, i) if later[i] else None
@@ -282,9 +284,10 @@ def _same(
         return contents.content_ids
     if not is_remote(listing.root):
         same = contents.content_ids.copy()
+        rows = same.data.cast("B")
         for i in np.flatnonzero(listed).tolist():
             # No other file has these bytes (`pin_input`). Others may have its state: files that were unpacked together.
-            same[i] = np.frombuffer(digest_of(listing.keys[i].encode()), np.uint8)
+            rows[i * DIGEST_BYTES : (i + 1) * DIGEST_BYTES] = digest_of(listing.keys[i].encode())
         return same
     same = np.zeros((len(listing.keys), DIGEST_BYTES), np.uint8)
     for i in range(len(listing.keys)):
@@ -296,10 +299,6 @@ def _same(
 
 def _digest(checksum: str, size: int) -> bytes:
     return digest_of(f"{size} {checksum}".encode())
-
-
-def _add(total: Checksum, row: list[str | int | None]) -> None:
-    total.update(canonical_json(row).encode("utf-8") + b"\n")
 
 
 @dataclass(frozen=True)

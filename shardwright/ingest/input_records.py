@@ -23,7 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from shardwright.dataset.shard_names import shard_name
-from shardwright.duplicates.decision import DuplicateDecision
+from shardwright.duplicates.find import DuplicateDecision
 from shardwright.ingest.copying import INPUTS_FILE, input_header, input_line
 from shardwright.ingest.identify import HashedInput, add_file, input_fingerprint_of, rest_rows
 from shardwright.ingest.known_files import FileHashes

@@ -21,13 +21,13 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain
 from pathlib import Path
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 from PIL import Image
 
-from shardwright.duplicates.hashes import ImageHashes, hashes_of
+from shardwright.duplicates.hashes import ImageHashes, as_int64, hashes_of
 from shardwright.errors import StorageError, UsageError
 from shardwright.images.decode import convert, decode
 from shardwright.images.header import ImageError, ImageHeader
@@ -42,6 +42,11 @@ from shardwright.storage.own_names import check_own_database, is_own
 
 # Version of everything that makes a row of an image's bytes: raised whenever one part gives other values.
 ALGORITHM = 2
+# Features of every image with `images.verify: full`. An int64 contains the 64 bits of a hash.
+PROBE_FEATURES = {
+    **{f"image/hash/{name}": "int64" for name in ImageHashes._fields},
+    **{f"image/quality/{name}": "float32" for name in Quality._fields},
+}
 # Pictures that are measured together, and their pixels: decoding empties the processor's caches, and measuring a
 # picture directly after another one takes a third less time.
 _MOST_DECODED, _MOST_AREA = 16, 1 << 20
@@ -50,6 +55,8 @@ _FEW, _FEW_BYTES = 64, 8 << 20
 
 _Item = TypeVar("_Item")
 _Other = TypeVar("_Other")
+_TABLE = "CREATE TABLE IF NOT EXISTS probed (content BLOB PRIMARY KEY, row TEXT NOT NULL) WITHOUT ROWID"
+_SECONDS_TO_WAIT, _PAUSE = 30.0, 0.01
 
 
 @dataclass(frozen=True)
@@ -69,6 +76,23 @@ class ProbeRow:
     pixels: bytes | None = None
     code: str = ""
     reason: str = ""
+
+    def values(self) -> dict[str, list[Any]]:
+        """Returns the features of the image; empty where its pixels cannot be decoded."""
+        numbers = (*map(as_int64, self.hashes or ()), *(self.quality or ()))
+        return {name: [number] for name, number in zip(PROBE_FEATURES, numbers, strict=False)}
+
+    def to_json(self) -> list[Any] | None:
+        """Returns the row as plain values; `None` where the pixels cannot be decoded."""
+        if self.hashes is None or self.quality is None:
+            return None
+        return [list(self.hashes), list(self.quality), self.pixels.hex() if self.pixels else None]
+
+    @staticmethod
+    def from_json(values: Sequence[Any]) -> ProbeRow:
+        """Reads what `to_json` made."""
+        hashes, quality, pixels = values
+        return ProbeRow(ImageHashes(*hashes), Quality(*quality), bytes.fromhex(pixels) if pixels else None)
 
     def to_text(self, digest: bytes) -> str:
         """Returns the row as text: a checksum, which covers the content's digest too, and JSON."""
@@ -127,17 +151,12 @@ def measured(files: Iterable[tuple[_Item, Decoded | _Other]]) -> Iterator[tuple[
 
 
 def _measured(files: Sequence[tuple[_Item, Decoded | _Other]]) -> Iterator[tuple[_Item, ProbeRow | _Other]]:
-    rows = iter(_rows_of([file for _, file in files if isinstance(file, Decoded)]))
+    decoded = [file for _, file in files if isinstance(file, Decoded)]
+    lumas = [file.picture.convert("L") for file in decoded]
+    looked = zip(decoded, lumas, hashes_of(lumas) if lumas else (), strict=True)
+    rows = iter([ProbeRow(hashes, measure(one.picture, luma), one.pixels) for one, luma, hashes in looked])
     for item, file in files:
         yield item, next(rows) if isinstance(file, Decoded) else file
-
-
-def _rows_of(decoded: Sequence[Decoded]) -> list[ProbeRow]:
-    if not decoded:
-        return []
-    lumas = [one.picture.convert("L") for one in decoded]
-    looked = zip(decoded, lumas, hashes_of(lumas), strict=True)
-    return [ProbeRow(hashes, measure(one.picture, luma), one.pixels) for one, luma, hashes in looked]
 
 
 def decode_file(data: bytes, header: ImageHeader | None, *, max_pixels: int, pixels: bool) -> Decoded | ProbeRow:
@@ -275,6 +294,14 @@ class KnownFiles:
             np.zeros((rows if pixels else 0, DIGEST_BYTES), np.uint8),
         )
 
+    def row(self, position: int) -> ProbeRow | None:
+        """Returns the probe results of the file at a position; `None` where they are not known."""
+        if not len(self.hashes) or not self.sound[position]:
+            return None
+        pixels = self.pixels[position].tobytes() if len(self.pixels) else None
+        hashes, quality = self.hashes[position].tolist(), self.quality[position].tolist()
+        return ProbeRow(ImageHashes(*hashes), Quality(*quality), pixels)
+
     def add_row(self, position: int, row: ProbeRow) -> None:
         """Sets the probe results of the file at a position, if they are complete."""
         if row.hashes is None or row.quality is None or not len(self.hashes):
@@ -303,10 +330,6 @@ class KnownFiles:
         for name in ("sound", "hashes", "quality", *(["pixels"] if len(self.pixels) else [])):
             getattr(result, name)[read] = getattr(probed, name)
         return result
-
-
-_TABLE = "CREATE TABLE IF NOT EXISTS probed (content BLOB PRIMARY KEY, row TEXT NOT NULL) WITHOUT ROWID"
-_SECONDS_TO_WAIT, _PAUSE = 30.0, 0.01
 
 
 def cache_file(folder: str) -> Path:

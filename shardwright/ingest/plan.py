@@ -9,43 +9,38 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import PIL
 
 from shardwright.config.images import FULL
 from shardwright.config.split import PREDEFINED
 from shardwright.dataset.ledger import DUPLICATE, REJECTED, LedgerRow
 from shardwright.dataset.manifest import dataset_fingerprint
-from shardwright.duplicates.decision import DuplicateDecision
-from shardwright.duplicates.find import find_duplicates
+from shardwright.duplicates.find import DuplicateDecision, find_duplicates
 from shardwright.errors import CheckFailed
 from shardwright.formats.base import NO_ROW, Annotation
 from shardwright.formats.mask_values import pin_mask
 from shardwright.ingest.copying import INPUTS_FILE, CopySource, input_lines
-from shardwright.ingest.example import ExampleSpec
+from shardwright.ingest.example import ExampleSpec, further_features, labels_kind, stored_features
 from shardwright.ingest.identify import HashedInput, hash_input
-from shardwright.ingest.ingested_features import further_features, labels_kind, stored_features
 from shardwright.ingest.input_records import INPUTS_OF_PLAN, REST_OF_INPUT, rest_lines, rows_of_plan
 from shardwright.ingest.known_files import FileHashes, KnownFiles
 from shardwright.ingest.previous_dataset import PreviousLocations
-from shardwright.ingest.probe import Spread
-from shardwright.ingest.ranges import Bounds, Range, cost_of, cut_ranges, missing_ranges
-from shardwright.ingest.read import UNREADABLE, probe_values, read_input
+from shardwright.ingest.probe import UNREADABLE, Spread, read_input
 from shardwright.ingest.recipe import IngestRecipe, InputLocation
 from shardwright.ingest.split_inputs import moved_notes, resolve_method
-from shardwright.ingest.splitting import ClassSets, Positions, class_sets, cut_shards, split_images
+from shardwright.ingest.splitting import Positions, class_sets, cut_shards, split_images
 from shardwright.ingest.survey import SurveyedInput, survey_input
 from shardwright.ingest.tasks import (
+    Bounds,
+    Range,
+    cost_of,
+    cut_ranges,
+    missing_ranges,
     new_tasks,
-    publish_tasks,
     share_tasks,
-    tasks_are_written,
-    tasks_folder,
     write_images,
     write_labels,
 )
@@ -54,12 +49,14 @@ from shardwright.staging.commit import DatasetPlan, check_known_rejects
 from shardwright.staging.staged import PROBED
 from shardwright.staging.staging import PlannedShard, Staging
 from shardwright.storage import Listing, Refusal
-from shardwright.storage.fingerprint import checksummed_lines
+from shardwright.storage.fingerprint import checksummed_lines, fingerprint
 from shardwright.storage.mirror import local_folder
 
 _KIND = "ingest"
 _PLAN_ROWS = "plan"
 _UNPACKED = "unpacked"
+# Version of the task files: a run does not go on with those of an older one.
+_TASK_FORMAT = 2
 
 
 @dataclass(frozen=True)
@@ -75,9 +72,10 @@ class IngestPlan:
         shard_bytes: size of the images of each shard.
         shard_costs: nanoseconds of one processor that each takes, roughly.
         bounds: of the ranges of each shard; writers do not need them.
-        source: the previous dataset that images are copied from.
-        tasks: name of the folder of its task files.
+        tasks: name of the folder of its task files. Ranges of other bounds, and images that are copied from another
+            dataset, have another folder.
         recorded: whether the writers record the files that they read; see `shardwright.ingest.input_records`.
+        source: the previous dataset that images are copied from.
     """
 
     dataset: DatasetPlan
@@ -88,9 +86,14 @@ class IngestPlan:
     shard_bytes: tuple[int, ...]
     shard_costs: tuple[int, ...]
     bounds: tuple[Bounds, ...]
+    tasks: str
+    recorded: bool
     source: CopySource | None = None
-    tasks: str = "tasks"
-    recorded: bool = False
+
+    @property
+    def tools(self) -> str:
+        """Returns what the bytes depend on besides the plan: the encoder of this machine, where one may be used."""
+        return _tools(self.recipe)
 
     def missing_ranges(self, staging: Staging, processes: int) -> list[Range]:
         """Returns the ranges that are still to be written; see `ranges.missing_ranges`."""
@@ -100,15 +103,6 @@ class IngestPlan:
     def for_writers(self) -> IngestPlan:
         """Returns the plan without what writers do not need: each range is sent with it."""
         return replace(self, shard_bytes=(), shard_costs=(), bounds=())
-
-    @property
-    def tools(self) -> str:
-        """Returns what the bytes depend on besides the plan: the version of the encoder, where one may be used."""
-        return _tools(self.recipe)
-
-
-def _tools(recipe: IngestRecipe) -> str:
-    return f"pillow {PIL.__version__}" if recipe.images.may_encode else ""
 
 
 @dataclass
@@ -153,48 +147,44 @@ class PreparedIngest:
         Raises:
             CheckFailed: a file of annotations has changed since the input was surveyed.
         """
-        if self.plan.recorded:
-            if not staging.path(INPUTS_OF_PLAN).exists():
-                self._write_inputs(staging)
-        elif INPUTS_FILE in self.plan.dataset.kept and not staging.path(INPUTS_FILE).exists():
-            lines = input_lines(self.surveyed.listing, self.hashed.contents, self.probed)
+        plan, listing = self.plan, self.surveyed.listing
+        if plan.recorded and not staging.path(INPUTS_OF_PLAN).exists():
+            # The rows of the files that no writer reads.
+            planned = np.zeros(len(listing.keys), np.bool_)
+            for images in self.positions.values():
+                planned[images] = True
+            staging.write_lines(REST_OF_INPUT, rest_lines(self.surveyed, self.hashed))
+            rows = rows_of_plan(self.surveyed, self.hashed, planned, self.same)
+            staging.write_lines(INPUTS_OF_PLAN, (f"{row.to_json()}\n" for row in rows))
+        elif not plan.recorded and INPUTS_FILE in plan.dataset.kept and not staging.path(INPUTS_FILE).exists():
+            lines = input_lines(listing, self.hashed.contents, self.probed)
             staging.write_lines(INPUTS_FILE, checksummed_lines(lines))
-        if tasks_are_written(staging.root, self.plan.tasks):
-            self.surveyed.guard.check_unchanged()
+        if not staging.path(plan.tasks).is_dir():
+            staging.write_rows(_PLAN_ROWS, self.rejected)
+            with new_tasks(staging.root, plan.tasks) as folder:
+                self._write_tasks(folder)
+                # Images need no such check: their hashes are compared with each record.
+                self.surveyed.guard.check_unchanged()
         else:
-            self._write(staging)
+            self.surveyed.guard.check_unchanged()
         if elsewhere:
-            share_tasks(staging, self.positions, self.plan.bounds, self.plan.tasks)
+            share_tasks(staging, self.positions, plan.bounds, plan.tasks)
 
-    def _write_inputs(self, staging: Staging) -> None:
-        """Writes the rows of the files that no writer reads."""
-        planned = np.zeros(len(self.surveyed.listing.keys), np.bool_)
-        for images in self.positions.values():
-            planned[images] = True
-        staging.write_lines(REST_OF_INPUT, rest_lines(self.surveyed, self.hashed))
-        rows = rows_of_plan(self.surveyed, self.hashed, planned, self.same)
-        staging.write_lines(INPUTS_OF_PLAN, (f"{row.to_json()}\n" for row in rows))
-
-    def _write(self, staging: Staging) -> None:
-        staging.write_rows(_PLAN_ROWS, self.rejected)
-        surveyed = self.surveyed
-        listing = surveyed.listing
-        if surveyed.records is not None:
-            listing = surveyed.records.move_to(Path(staging.root, _UNPACKED))
+    def _write_tasks(self, folder: Path) -> None:
+        surveyed, bounds = self.surveyed, self.plan.bounds
+        listing, records = surveyed.listing, surveyed.records
+        if records is not None:
+            listing = records.move_to(folder.parent / _UNPACKED)
         annotations = surveyed.source.annotations()
         attached = surveyed.source.attachments()
         if attached is not None and self.hashed.attached is not None:
             annotations = _pinned(annotations, attached, self.hashed)
-        folder = new_tasks(staging.root, self.plan.tasks)
-        probed, copied = partial(probe_values, self.probed), None if self.locations is None else self.locations.at
-        write_images(folder, self.positions, self.plan.bounds, listing, self.hashed.contents, probed, copied)
+        copied = None if self.locations is None else self.locations.at
+        write_images(folder, self.positions, bounds, listing, self.hashed.contents, self.probed, copied)
         # The hashes of a million images are large, and not needed while their annotations fill the memory.
         self.hashed, self.probed, self.locations = replace(self.hashed, contents=FileHashes()), None, None
         trim_heap()
-        write_labels(folder, self.positions, self.plan.bounds, len(listing.keys), annotations)
-        # Images need no such check: their hashes are compared with each record.
-        surveyed.guard.check_unchanged()
-        publish_tasks(staging.root, folder)
+        write_labels(folder, self.positions, bounds, len(listing.keys), annotations)
 
 
 def _pinned(annotations: Iterator[Annotation], files: Listing, hashed: HashedInput) -> Iterator[Annotation]:
@@ -249,110 +239,83 @@ def plan_ingest(
     surveyed = survey_input(recipe, location) if surveyed is None else surveyed
     cache = None if staging_root is None else os.path.join(local_folder(staging_root), PROBED)
     hashed, probed = read_input(recipe, surveyed, cache=cache, workers=workers, spread=spread, quiet=quiet)
-    if expected_fingerprint is not None:
-        _check_content(location.images, hashed.fingerprint, expected_fingerprint)
-    reuse = _match_previous(recipe, surveyed)
-    rejected = _unreadable(surveyed, hashed, probed)
-    alive = np.ones(len(surveyed.listing.keys), dtype=np.bool_)
+    if expected_fingerprint not in (None, hashed.fingerprint):
+        raise CheckFailed(
+            f"{location.images}: the input has changed since the run began (content {hashed.fingerprint[:12]}, "
+            f"expected {str(expected_fingerprint)[:12]}). Run it again."
+        )
+    source, locations, reused = _match_previous(recipe, surveyed)
+    listing, rejected = surveyed.listing, _rejected(surveyed, hashed, probed)
+    alive = np.ones(len(listing.keys), dtype=np.bool_)
     alive[list(rejected)] = False
     options = resolve_method(recipe.split, surveyed, alive)
+    predefined = options.method == PREDEFINED
     same = find_duplicates(
-        recipe.duplicates,
-        surveyed.listing.keys,
-        hashed.same,
-        probed,
-        alive,
-        surveyed.labels_of,
-        predefined=options.method == PREDEFINED,
+        recipe.duplicates, listing.keys, hashed.same, probed, alive, surveyed.labels_of, predefined=predefined
     )
     alive[list(same.rows)] = False
-    classes = _classes(recipe, surveyed)
+    classes = None
+    if recipe.shards.balance == "class" or recipe.split.method == "stratified" or recipe.split.stratify:
+        classes = class_sets(surveyed.source.annotations(), len(listing.keys), surveyed.source.dialect)
     accepted = np.flatnonzero(alive)
     split = split_images(options, location.previous, surveyed, hashed.contents, accepted, classes, same)
-    sizes = _stored_sizes(recipe, surveyed.listing)
-    positions = cut_shards(split.orders, sizes, recipe.shards, classes)
+    sizes = np.array(listing.sizes, dtype=np.int64)
+    stored = recipe.images.stored_bytes
+    positions = cut_shards(
+        split.orders, sizes if stored is None else np.full_like(sizes, stored), recipe.shards, classes
+    )
     moved = moved_notes(recipe.split, surveyed, split.orders)
-    notes = (*surveyed.survey.notes, *hashed.notes, *same.notes, *split.notes, *moved, *reuse.notes)
-    plan = _ingest_plan(recipe, surveyed, hashed, probed is not None, positions, reuse.source, notes)
-    rows = _early_rows(surveyed, {**rejected, **split.refused}, _duplicate_rows(same, split.orders))
-    return PreparedIngest(plan, surveyed, hashed, probed, positions, rows, same, reuse.locations)
+    notes = (*surveyed.survey.notes, *hashed.notes, *same.notes, *split.notes, *moved, *reused)
+    plan = _ingest_plan(recipe, surveyed, hashed, probed is not None, positions, source, notes)
+    rows = _early_rows(surveyed, {**rejected, **split.refused}, same, split.orders)
+    return PreparedIngest(plan, surveyed, hashed, probed, positions, rows, same, locations)
 
 
-def _check_content(images: str, found: str, expected: str) -> None:
-    if found != expected:
-        raise CheckFailed(
-            f"{images}: the input has changed since the run began (content {found[:12]}, expected {expected[:12]}). "
-            "Run it again."
-        )
-
-
-class _Reuse(NamedTuple):
-    """The records that are copied from the previous dataset, and where they are."""
-
-    source: CopySource | None
-    locations: PreviousLocations | None
-    notes: list[str]
-
-
-def _match_previous(recipe: IngestRecipe, surveyed: SurveyedInput) -> _Reuse:
+def _match_previous(
+    recipe: IngestRecipe, surveyed: SurveyedInput
+) -> tuple[CopySource | None, PreviousLocations | None, list[str]]:
+    """Returns the previous dataset that records are copied from, where they are in it, and notes."""
     previous, known = surveyed.previous, surveyed.known
     if previous is None or known is None:
-        return _Reuse(None, None, [])
+        return None, None, []
     options = recipe.options()["images"]
     if not previous.may_reuse(options):
         note = f"reuse_from: {previous.dataset.root} stores other pixels (images), so every image is read"
-        return _Reuse(None, None, [*known.notes, note])
+        return None, None, [*known.notes, note]
     locations, damaged = previous.locations(surveyed.listing, known)
     notes = [*known.notes, *damaged, *previous.check_origins()]
-    return _Reuse(previous.source(options, _tools(recipe)), locations, notes)
+    return previous.source(options, _tools(recipe)), locations, notes
 
 
-def _unreadable(surveyed: SurveyedInput, hashed: HashedInput, probed: KnownFiles | None) -> dict[int, Refusal]:
+def _tools(recipe: IngestRecipe) -> str:
+    return f"pillow {PIL.__version__}" if recipe.images.may_encode else ""
+
+
+def _rejected(surveyed: SurveyedInput, hashed: HashedInput, probed: KnownFiles | None) -> dict[int, Refusal]:
     """Returns why images are rejected so far, by position. The first reason that was found counts."""
-    rejected = dict(surveyed.rejected)
-    for i in np.flatnonzero(~hashed.identified).tolist():
-        if i not in rejected:
-            rejected[i] = Refusal(surveyed.listing.keys[i], *UNREADABLE)
-    return rejected if probed is None else {**probed.rejected, **rejected}
-
-
-def _classes(recipe: IngestRecipe, surveyed: SurveyedInput) -> ClassSets | None:
-    """Returns the classes of every image, where the splits or the shards depend on them."""
-    if recipe.shards.balance == "class" or recipe.split.method == "stratified" or recipe.split.stratify:
-        return class_sets(surveyed.source.annotations(), len(surveyed.listing.keys), surveyed.source.dialect)
-    return None
-
-
-def _stored_sizes(recipe: IngestRecipe, listing: Listing) -> npt.NDArray[np.int64]:
-    """Returns the bytes that each image is expected to take in a shard."""
-    if recipe.images.stored_bytes is not None:
-        return np.full(len(listing.sizes), recipe.images.stored_bytes, np.int64)
-    return np.array(listing.sizes, dtype=np.int64)
+    unread = np.flatnonzero(~hashed.identified).tolist()
+    unreadable = {i: Refusal(surveyed.listing.keys[i], *UNREADABLE) for i in unread}
+    return {**(probed.rejected if probed is not None else {}), **unreadable, **surveyed.rejected}
 
 
 def _early_rows(
-    surveyed: SurveyedInput, rejected: Mapping[int, Refusal], duplicates: list[LedgerRow]
+    surveyed: SurveyedInput,
+    rejected: Mapping[int, Refusal],
+    same: DuplicateDecision,
+    orders: Mapping[str, Positions],
 ) -> list[LedgerRow]:
-    """Returns the ledger rows of everything that is in no shard."""
+    """Returns the ledger rows of everything that is in no shard.
+
+    That of a duplicate has the split of the image that is kept: another dataset may keep another.
+    """
     refused = (*rejected.values(), *surveyed.listing.refused, *surveyed.survey.refused)
     rows = [LedgerRow(refusal.key, REJECTED, refusal.code, refusal.reason) for refusal in refused]
-    return [*rows, *duplicates, *surveyed.spans.passed_over]
-
-
-def _duplicate_rows(same: DuplicateDecision, orders: Mapping[str, Positions]) -> list[LedgerRow]:
-    """Returns ledger rows of duplicates, with the split of the image that is kept: another dataset may keep another."""
     standing = {same.kept_image(i) for i in same.kept}
     split_of = {i: split for split, images in orders.items() for i in images.tolist() if i in standing}
-    return [
-        LedgerRow(
-            row.key,
-            REJECTED if row.rejected else DUPLICATE,
-            row.code,
-            row.reason,
-            split=split_of.get(same.kept_image(i), ""),
-        )
-        for i, row in same.rows.items()
-    ]
+    for i, row in same.rows.items():
+        status, split = REJECTED if row.rejected else DUPLICATE, split_of.get(same.kept_image(i), "")
+        rows.append(LedgerRow(row.key, status, row.code, row.reason, split=split))
+    return [*rows, *surveyed.spans.passed_over]
 
 
 def _ingest_plan(
@@ -377,15 +340,14 @@ def _ingest_plan(
     """
     examples = example_spec(recipe, surveyed)
     measured = recipe.images.verify == FULL and not recipe.duplicates.looks_at_pixels
-    recorded = hashed.read_later or measured
     # Kept where it can spare the next dataset any work.
     keep_inputs = probed or measured or (hashed.read_later and not surveyed.pinned) or bool(surveyed.listing.checksums)
     sizes = np.array(surveyed.listing.sizes, dtype=np.int64)
     cost = cost_of(recipe.images, sizes)
-    dataset = _dataset_plan(recipe, surveyed, examples, hashed, tuple(shards), keep_inputs)
     bounds = tuple(cut_ranges(shards, cost, surveyed.listing.root))
+    ranges = fingerprint([_TASK_FORMAT, bounds, "" if source is None else source.digest])
     return IngestPlan(
-        dataset=dataset,
+        dataset=_dataset_plan(recipe, surveyed, examples, hashed, tuple(shards), keep_inputs),
         root=surveyed.listing.root,
         recipe=recipe,
         examples=examples,
@@ -393,9 +355,9 @@ def _ingest_plan(
         shard_bytes=tuple(int(sizes[images].sum()) for images in shards.values()),
         shard_costs=tuple(int(cost[images].sum()) for images in shards.values()),
         bounds=bounds,
+        tasks=f"tasks-{ranges[:16]}",
+        recorded=hashed.read_later or measured,
         source=source,
-        tasks=tasks_folder(bounds, "" if source is None else source.digest),
-        recorded=recorded,
     )
 
 

@@ -160,7 +160,10 @@ class PreviousDataset:
             if self.dataset.manifest.recipe.get("images", {}).get("checksum", BLAKE3) != algorithm:
                 raise FileNotFoundError
             for position, origin in _matched(listing, self.input_records()):
-                if origin.size == listing.sizes[position] and _same(origin, listing.checksum(position)):
+                # The CRC-32C of every file is known.
+                same = (origin.checksum, f"crc32c:{origin.crc32c:08x}")
+                listed = listing.checksum(position)
+                if origin.size == listing.sizes[position] and listed and listed in same:
                     known.content.set(position, FileHash(origin.content_id, origin.crc32c))
                     if origin.row is not None:
                         known.add_row(position, origin.row)
@@ -285,11 +288,6 @@ def _matched(listing: Listing, origins: Iterable[InputRecord]) -> Iterator[tuple
             position, key = next(keys, (-1, ""))
         if position >= 0 and key == origin.key:
             yield position, origin
-
-
-def _same(origin: InputRecord, listed: str) -> bool:
-    """Returns whether a store lists a file as it was. The CRC-32C of every file is known."""
-    return bool(listed) and listed in (origin.checksum, f"crc32c:{origin.crc32c:08x}")
 
 
 def _storing(images: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,21 +1,41 @@
 """Probing a whole input: read, hashed, checked and measured in one pass, spread over processes or over other machines.
 
 The result depends on the files alone: not on who probes them, nor on what the cache holds.
+
+`read_input` reads what the plan depends on: content IDs, and pixels where duplicates are found by them.
+
+Workers on other machines get their parts, and return the results, as files of a staging folder:
+
+    look/00000.json    the files of a part (`Part`)
+    look/00000.jsonl   their results, a line each (`Seen`), written by the worker
+
+A part whose results are there is not given out again, so a look that was interrupted goes on where it was.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from functools import partial
+from itertools import islice
 from typing import TypeAlias
 
+import numpy as np
+
+from shardwright.config.images import FULL
+from shardwright.errors import CheckFailed
 from shardwright.images.decode import header_of
 from shardwright.images.header import ImageError
-from shardwright.ingest.known_files import Decoded, KnownFiles, ProbeCache, ProbeRow, decode_file, measured
+from shardwright.ingest.identify import HashedInput, hash_input
+from shardwright.ingest.known_files import ALGORITHM, Decoded, KnownFiles, ProbeCache, ProbeRow, decode_file, measured
+from shardwright.ingest.previous_dataset import PreviousDataset
+from shardwright.ingest.recipe import IngestRecipe
+from shardwright.ingest.survey import SurveyedInput
 from shardwright.running.processes import map_processes, usable_cores
-from shardwright.running.progress import SILENT, Progress
+from shardwright.running.progress import SILENT, Progress, progress
+from shardwright.staging.staging import Staging
 from shardwright.storage import (
     FileHash,
     Listing,
@@ -27,8 +47,8 @@ from shardwright.storage import (
     read_bytes,
     readers,
 )
-from shardwright.storage.checksum import BLAKE3
-from shardwright.storage.fingerprint import canonical_json
+from shardwright.storage.checksum import BLAKE3, new_checksum
+from shardwright.storage.fingerprint import canonical_json, fingerprint
 
 # Below this, starting processes takes longer than the work.
 _BYTES_WORTH_PROCESSES = 64 << 20
@@ -38,8 +58,88 @@ _MOST_PARTS = 2000
 # Rows are kept after so many bytes, which takes a millisecond each time; a killed run loses no more than that.
 _BYTES_WORTH_KEEPING = 32 << 20
 _LOST = "A process that was probing images has died; out of memory? Its results so far are kept: run the command again."
-
 _Find: TypeAlias = Callable[[bytes], "ProbeRow | None"]
+# Code and reason of a file that cannot be read.
+UNREADABLE = "unreadable", "the file cannot be read; check its permissions"
+_ROWS_AT_ONCE = 4096
+
+
+def read_input(
+    recipe: IngestRecipe,
+    surveyed: SurveyedInput,
+    *,
+    cache: str | None,
+    workers: int | None,
+    spread: Spread | None,
+    quiet: bool,
+) -> tuple[HashedInput, KnownFiles | None]:
+    """Identifies an input, and probes it where the plan depends on pixels.
+
+    Args:
+        recipe: the options.
+        surveyed: the input.
+        cache: folder where probe rows are kept, if any is.
+        workers: processes that probe; by default one per processor.
+        spread: has images probed elsewhere; by default in these processes.
+        quiet: show no progress.
+
+    Returns:
+        Its content, and the probe results that are known; `None` where there are none.
+    """
+    listing = surveyed.listing
+    if not recipe.duplicates.looks_at_pixels:
+        with progress(len(listing.keys), "hashing", quiet=quiet) as shown:
+            hashed = hash_input(surveyed, shown)
+        return hashed, _known_rows(recipe, surveyed, hashed)
+    options = ProbeOptions(
+        max_pixels=recipe.images.max_pixels,
+        convert=recipe.images.unsupported_formats != "reject",
+        checksum=recipe.images.checksum,
+        pixels=recipe.duplicates.pixels is not None,
+    )
+    known, previous, read = surveyed.known, surveyed.previous, None
+    same_checks = previous is not None and previous.same_checks(recipe.options()["images"])
+    if known is not None and known.content.known.any():
+        # Files that are not going to be written need no more than their hash.
+        enough = np.array([i in surveyed.rejected for i in range(len(listing.keys))])
+        if same_checks:
+            enough |= known.sound
+        read = np.flatnonzero(~(known.content.known & enough))
+    if previous is not None and cache is not None and (read is None or not same_checks):
+        _keep_rows(previous, ProbeCache.open(cache))
+    part = listing if read is None else listing.part(read.tolist())
+    skipped = surveyed.rejected if read is None else [i for i, p in enumerate(read.tolist()) if p in surveyed.rejected]
+    with progress(len(part.keys), "probing", quiet=quiet) as shown:
+        probed = probe_input(part, skipped, options, cache=cache, workers=workers, spread=spread, progress=shown)
+    if known is not None and read is not None:
+        probed = known.joined(read, probed)
+    return hash_input(surveyed, hashed=probed.content), probed
+
+
+def _known_rows(recipe: IngestRecipe, surveyed: SurveyedInput, hashed: HashedInput) -> KnownFiles | None:
+    """Returns the measures that the previous dataset has of files that have not changed."""
+    previous, known = surveyed.previous, surveyed.known
+    if recipe.images.verify != FULL or previous is None or known is None:
+        return None
+    if not previous.same_checks(recipe.options()["images"]):
+        return None
+    known = replace(known, content=hashed.contents)
+    if not surveyed.listing.checksums:
+        previous.add_rows(surveyed.listing, known)
+    return known
+
+
+def _keep_rows(previous: PreviousDataset, cache: ProbeCache) -> None:
+    """Copies the probe rows of a previous dataset into the cache, for files that have to be read again.
+
+    If the file with the rows is damaged, none is copied, because the cache is trusted later.
+    """
+    with suppress(OSError, ValueError, TypeError, KeyError, OverflowError):
+        rows = (
+            (origin.content_id, origin.row) for origin in previous.input_records(whole=True) if origin.row is not None
+        )
+        while some := dict(islice(rows, _ROWS_AT_ONCE)):
+            cache.keep(some)
 
 
 @dataclass(frozen=True)
@@ -251,3 +351,72 @@ def _fill(result: KnownFiles, listing: Listing, position: int, one: Seen) -> Non
         result.rejected[position] = Refusal(listing.keys[position], one.row.code, one.row.reason)
     else:
         result.add_row(position, one.row)
+
+
+def look_fingerprint(content: str, look: Look, parts: Sequence[Part]) -> str:
+    """Returns the name of the staging folder of a look: the same content of the same files has the same results.
+
+    Args:
+        content: the content fingerprint of the input.
+        look: what is looked for.
+        parts: the files.
+    """
+    files = new_checksum()
+    for part in parts:
+        files.update(part.to_text().encode("utf-8"))
+    return fingerprint(["look", ALGORITHM, content, vars(look.options), files.hexdigest()])
+
+
+def share_parts(staging: Staging, parts: Sequence[Part]) -> list[int]:
+    """Writes the parts whose results are not there yet; returns their numbers."""
+
+    def share(number: int) -> bool:
+        if staging.is_shared(_results(number)):
+            return False
+        staging.share(_files(number), parts[number].to_text().encode("utf-8"))
+        return True
+
+    shared = map_threads(share, range(len(parts)), _requests(staging))
+    return [number for number, missing in enumerate(shared) if missing]
+
+
+def look_at_part(number: int, look: Look, staging: Staging) -> None:
+    """Probes the files of a part, and writes the results."""
+    part = Part.from_text(read_bytes(staging.location(_files(number))).decode("utf-8"))
+    _, seen = look(part)
+    staging.share(_results(number), "".join(f"{one.to_text()}\n" for one in seen).encode("utf-8"))
+
+
+def shared_results(staging: Staging, look: Look, parts: Sequence[Part]) -> Iterator[tuple[int, list[Seen]]]:
+    """Yields the beginning of each part, and the results of its files; looks again where they are damaged.
+
+    Raises:
+        CheckFailed: no worker has written those of a part.
+    """
+
+    def read(number: int) -> list[Seen]:
+        place = staging.location(_results(number))
+        try:
+            return [Seen.from_text(line) for line in read_bytes(place).decode("utf-8").splitlines()]
+        except OSError:
+            raise CheckFailed(
+                f"{place}: Beam's workers have not written it. If they are on other machines, run.staging must be a "
+                "folder that all of them share. Run it again."
+            ) from None
+        except (ValueError, TypeError):
+            return []
+
+    for part, seen in zip(parts, map_threads(read, range(len(parts)), _requests(staging)), strict=True):
+        yield (part.begin, seen) if len(seen) == len(part.look) else look(part)
+
+
+def _requests(staging: Staging) -> int:
+    return readers(staging.mirror.url if staging.mirror else staging.root)
+
+
+def _files(number: int) -> str:
+    return f"look/{number:05d}.json"
+
+
+def _results(number: int) -> str:
+    return f"look/{number:05d}.jsonl"

@@ -34,6 +34,9 @@ CODE_FORMAT = 7
 
 # Gives the location of the input, as JSON, to a component whose parameters must not contain it.
 INPUT_VARIABLE = "SHARDWRIGHT_INPUT"
+_SECTIONS = ("input", "images", "duplicates", "split", "shards", "features")
+# A name with one of these matches several files, and cannot be part of a folder that is given at run time.
+_MARKS = frozenset("*?[{")
 
 
 @dataclass(frozen=True)
@@ -163,9 +166,6 @@ class IngestRecipe:
         return IngestRecipe(task=options["task"], **parsed)
 
 
-_SECTIONS = ("input", "images", "duplicates", "split", "shards", "features")
-
-
 def _without_locations(config: Config) -> SplitConfig:
     split = config.split
     if split.from_lists is not None:
@@ -179,10 +179,6 @@ def _without_locations(config: Config) -> SplitConfig:
 def ingest_recipe(config: Config, classes: Sequence[str]) -> str:
     """Returns the recipe of a configuration and its (given or detected) classes as canonical JSON."""
     return IngestRecipe.of(config, classes).to_json()
-
-
-# A name with one of these matches several files, and cannot be part of a folder that is given at run time.
-_MARKS = frozenset("*?[{")
 
 
 def relative_places(location: InputLocation) -> tuple[str, InputLocation]:

@@ -22,15 +22,15 @@ from shardwright.dataset.reader import ImageDataset
 from shardwright.errors import UsageError
 from shardwright.ingest.identify import pin_input
 from shardwright.ingest.plan import IngestPlan, plan_ingest, planned_fingerprint
-from shardwright.ingest.ranges import Range, cost_of, worth_processes
-from shardwright.ingest.recipe import IngestRecipe, locate
+from shardwright.ingest.recipe import IngestRecipe, InputLocation, locate
 from shardwright.ingest.select_spans import becomes_input
-from shardwright.ingest.survey import SurveyedInput, survey_input
+from shardwright.ingest.survey import survey_input
+from shardwright.ingest.tasks import Range, cost_of, worth_processes
 from shardwright.ingest.write_shards import commit_ingest, write_range
 from shardwright.running.processes import map_processes, usable_cores, warm_up
 from shardwright.running.progress import counted, progress
 from shardwright.staging.commit import check_output, discard_assembly, is_committed, open_if_committed, remove_staged
-from shardwright.staging.damaged import damage
+from shardwright.staging.output import damage
 from shardwright.staging.staging import ShardResult, Staging
 from shardwright.storage import is_remote
 from shardwright.storage.locks import locked_folder
@@ -59,7 +59,7 @@ def ingest(
     quiet: bool = False,
     log: Callable[[str], None] = ignore,
 ) -> Manifest:
-    """Makes a dataset of a configuration's input.
+    """Makes a dataset of a configuration's input: lists it, identifies it, plans, writes and commits.
 
     Args:
         config: the configuration.
@@ -77,15 +77,16 @@ def ingest(
         UsageError: the input, the annotations or `out` are not what they should be.
         CheckFailed: too many rejects, nothing matched, nothing written.
     """
-    _check_call(config, out, workers)
-    recipe, location, staging_root = IngestRecipe.of(config), locate(config), _staging_root(config, out)
-    if becomes_input(str(out), location.images):
-        raise UsageError(
-            f"{out}: is inside the input folder {location.images} and would become input. Name another --out."
-        )
-    surveyed = survey_input(recipe, location)
-    manifest, fingerprint = _open_same(out, recipe, surveyed)
-    if _may_pin(config, out):
+    recipe, location = _check_call(config, out, workers)
+    staging_root = staging_next_to(out) if config.run.staging is None else config.resolve(config.run.staging)
+    surveyed, manifest = survey_input(recipe, location), None
+    if recipe.duplicates.looks_at_pixels and is_committed(out):
+        # The plan decodes images: whether the output is this dataset already is known before.
+        fingerprint = planned_fingerprint(recipe, surveyed)
+        manifest = open_if_committed(out, fingerprint)
+    # Times of files may name a staging folder that is next to the output, and for this run alone. If a dataset is at
+    # the output already, the content of all files decides whether it is this one.
+    if config.run.staging is None and not is_remote(str(out)) and not is_committed(out):
         surveyed = pin_input(surveyed)
     if manifest is None:
         if _processes(int(cost_of(recipe.images, np.array(surveyed.listing.sizes, np.int64)).sum()), workers) > 1:
@@ -95,7 +96,7 @@ def ingest(
         )
         del surveyed
         plan, fingerprint = prepared.plan, prepared.plan.dataset.fingerprint
-        _log_all(log, [*config.notes, *plan.notes])
+        _log_all(log, (*config.notes, *plan.notes))
         manifest = open_if_committed(out, fingerprint)
     if manifest is None:
         prepared.check_rejects()
@@ -113,43 +114,8 @@ def ingest(
     return manifest
 
 
-def written_notes(plan: IngestPlan, results: Sequence[ShardResult | None]) -> list[str]:
-    """Returns the notes on what was written, for the user: classes that splits lack, and what was copied."""
-    return [*_class_notes(plan, results), *_reuse_notes(plan, results)]
-
-
-def _class_notes(plan: IngestPlan, results: Sequence[ShardResult | None]) -> list[str]:
-    """Returns a note for each split that has labeled images, and no image of some classes."""
-    names, found = plan.dataset.classes, {shard.split: set[int]() for shard in plan.dataset.shards}
-    for result in results:
-        if result is not None:
-            found[result.split].update(result.classes)
-    notes = []
-    for split, there in found.items():
-        missing = [name for label, name in enumerate(names) if label not in there] if there else []
-        if missing:
-            more = f" and {len(missing) - _SHOWN_CLASSES:,} more" if len(missing) > _SHOWN_CLASSES else ""
-            notes.append(f"split: no image of {split} has {', '.join(missing[:_SHOWN_CLASSES])}{more}")
-    return notes
-
-
-def _reuse_notes(plan: IngestPlan, results: Sequence[ShardResult | None]) -> list[str]:
-    """Returns how much was copied from the previous dataset, for the user; nothing where there is none."""
-    if plan.source is None:
-        return []
-    there = [result for result in results if result is not None]
-    copied, damaged = sum(result.copied for result in there), sum(result.damaged for result in there)
-    total = sum(result.inputs for result in there)
-    notes = [f"{copied:,} of {total:,} images copied from {plan.source.root}, {total - copied:,} read"]
-    if damaged:
-        notes.append(
-            f"{damaged:,} of these because their records in {plan.source.root} are damaged; `shardwright verify` names "
-            "them"
-        )
-    return notes
-
-
-def _check_call(config: Config, out: str | os.PathLike[str], workers: int | None) -> None:
+def _check_call(config: Config, out: str | os.PathLike[str], workers: int | None) -> tuple[IngestRecipe, InputLocation]:
+    """Checks the arguments of `ingest`; returns the options that change bytes, and where the input is."""
     if workers is not None:
         check_whole("workers", workers)
         if workers < 1:
@@ -158,30 +124,17 @@ def _check_call(config: Config, out: str | os.PathLike[str], workers: int | None
     for previous in (config.reuse_from, config.split.keep_from):
         if previous is not None:
             check_not_inside(out, previous)
+    recipe, location = IngestRecipe.of(config), locate(config)
+    if becomes_input(str(out), location.images):
+        raise UsageError(
+            f"{out}: is inside the input folder {location.images} and would become input. Name another --out."
+        )
+    return recipe, location
 
 
-def _may_pin(config: Config, out: str | os.PathLike[str]) -> bool:
-    """Returns whether times of files may name the staging folder: it is next to the output, and for this run alone.
-
-    If a dataset is at the output already, the content of all files decides whether it is this one.
-    """
-    return config.run.staging is None and not is_remote(str(out)) and not is_committed(out)
-
-
-def _open_same(
-    out: str | os.PathLike[str], recipe: IngestRecipe, surveyed: SurveyedInput
-) -> tuple[Manifest | None, str]:
-    """Opens `out` if it is this dataset already, without decoding any image.
-
-    Only where the plan decodes images: otherwise it is known soon enough.
-
-    Returns:
-        The manifest if it is, and the fingerprint of the plan if that was asked for.
-    """
-    if not recipe.duplicates.looks_at_pixels or not is_committed(out):
-        return None, ""
-    fingerprint = planned_fingerprint(recipe, surveyed)
-    return open_if_committed(out, fingerprint), fingerprint
+def _log_all(log: Callable[[str], None], notes: Iterable[str]) -> None:
+    for note in notes:
+        log(note)
 
 
 def _open_staging(staging_root: str, plan: IngestPlan) -> Staging:
@@ -201,11 +154,7 @@ def _write(
     workers: int | None,
     quiet: bool,
 ) -> tuple[Manifest, list[str]]:
-    """Writes what is missing of a staged plan, and commits the dataset.
-
-    Returns:
-        The manifest, and notes on what was written.
-    """
+    """Writes what is missing of a staged plan, and commits the dataset; returns notes on what was written, too."""
     ranges, written = write_ranges(plan, staging, workers)
     images, size = sum(part.images for part in ranges), sum(part.size for part in ranges)
     with progress(images, "writing images", quiet=quiet, size=size) as shown:
@@ -229,13 +178,10 @@ def write_ranges(plan: IngestPlan, staging: Staging, workers: int | None = None)
     """
     processes = _processes(sum(plan.shard_costs), workers)
     ranges = plan.missing_ranges(staging, processes)
-    return ranges, _write_all(plan, staging, ranges, min(processes, len(ranges)), workers or usable_cores())
-
-
-def _write_all(plan: IngestPlan, staging: Staging, ranges: list[Range], processes: int, cores: int) -> Iterator[Range]:
-    threads = max(1, cores // max(1, processes))
+    processes = min(processes, len(ranges))
+    threads = max(1, (workers or usable_cores()) // max(1, processes))
     write = partial(write_range, plan=plan.for_writers(), staging=staging, threads=threads)
-    return map_processes(write, ranges, processes, _LOST)
+    return ranges, map_processes(write, ranges, processes, _LOST)
 
 
 def _processes(cost: int, workers: int | None) -> int:
@@ -245,9 +191,25 @@ def _processes(cost: int, workers: int | None) -> int:
     return workers
 
 
-def _log_all(log: Callable[[str], None], notes: Iterable[str]) -> None:
-    for note in notes:
-        log(note)
+def written_notes(plan: IngestPlan, results: Sequence[ShardResult | None]) -> list[str]:
+    """Returns the notes on what was written, for the user: classes that splits lack, and what was copied."""
+    there, notes = [result for result in results if result is not None], []
+    found = {shard.split: set[int]() for shard in plan.dataset.shards}
+    for result in there:
+        found[result.split].update(result.classes)
+    for split, labels in found.items():
+        missing = [name for label, name in enumerate(plan.dataset.classes) if label not in labels] if labels else []
+        if missing:
+            more = f" and {len(missing) - _SHOWN_CLASSES:,} more" if len(missing) > _SHOWN_CLASSES else ""
+            notes.append(f"split: no image of {split} has {', '.join(missing[:_SHOWN_CLASSES])}{more}")
+    if plan.source is not None:
+        copied, damaged = sum(result.copied for result in there), sum(result.damaged for result in there)
+        total, root = sum(result.inputs for result in there), plan.source.root
+        notes.append(f"{copied:,} of {total:,} images copied from {root}, {total - copied:,} read")
+        if damaged:
+            records = f"their records in {root} are damaged; `shardwright verify` names them"
+            notes.append(f"{damaged:,} of these because {records}")
+    return notes
 
 
 def _mark_notes(manifest: Manifest, config: Config) -> list[str]:
@@ -263,12 +225,6 @@ def _mark_notes(manifest: Manifest, config: Config) -> list[str]:
             "displayed picture (input.labels.orientation changes that)"
         )
     return notes
-
-
-def _staging_root(config: Config, out: str | os.PathLike[str]) -> str:
-    if config.run.staging is not None:
-        return config.resolve(config.run.staging)
-    return staging_next_to(out)
 
 
 def _remove_leftovers(staging_root: str, config: Config, out: str | os.PathLike[str], fingerprint: str) -> None:

@@ -119,7 +119,7 @@ def _read_spans(location: InputLocation, on_conflict: str) -> MergedSpans:
     parts = fixed
     if labels is not None:
         numbers = [entry.span.span for entry in listed]
-        parts = tuple(_table_of(labels, tables, number, location) for number in numbers)
+        parts = tuple(_chosen_tables(labels, tables, replace(location, span=str(number)))[0] for number in numbers)
         parts = tuple(
             part._replace(folder=entry.span.folder if on_conflict == WITH_SPAN else "")
             for part, entry in zip(parts, listed, strict=True)
@@ -172,8 +172,12 @@ def _list_spans(images: SpanPath, location: InputLocation, tables: Sequence[Span
     listed: list[_Listed] = []
     for versions in reversed(spans) if choice.text == NEWEST else spans:
         for span in versions:
+            # The annotations may be among the images, but are not input.
+            labels = location.labels
+            if tables:
+                labels = next((table.path for table in reversed(tables) if table.span == span.span), None)
             try:
-                listing, note = without_outputs(list_inputs(span.path, leave_out=_left_out(location, tables, span)))
+                listing, note = without_outputs(list_inputs(span.path, leave_out=labels))
             except EmptyListing:
                 notes.append(f"input.images: {images.called(span)} contains no file yet and is passed over")
                 continue
@@ -187,13 +191,6 @@ def _list_spans(images: SpanPath, location: InputLocation, tables: Sequence[Span
     return listed
 
 
-def _left_out(location: InputLocation, tables: Sequence[Span], span: Span) -> str | None:
-    """Returns the path of the annotations, which may be among the images but are not input."""
-    if not tables:
-        return location.labels
-    return next((table.path for table in reversed(tables) if table.span == span.span), None)
-
-
 def _chosen_tables(labels: SpanPath, tables: Sequence[Span], location: InputLocation) -> list[TablePart]:
     choice = Choice.parse("input.span", location.span)
     spans = candidates(tables, choice, Choice.parse("input.version", location.version))
@@ -201,10 +198,6 @@ def _chosen_tables(labels: SpanPath, tables: Sequence[Span], location: InputLoca
         raise UsageError(_nothing(labels, tables, location))
     chosen = [versions[0] for versions in (spans[-1:] if choice.text == NEWEST else spans)]
     return [TablePart(span.path, "", labels.called(span)) for span in chosen]
-
-
-def _table_of(labels: SpanPath, tables: Sequence[Span], span: int, location: InputLocation) -> TablePart:
-    return _chosen_tables(labels, tables, replace(location, span=str(span)))[0]
 
 
 def _nothing(path: SpanPath, found: Sequence[Span], location: InputLocation) -> str:

@@ -10,13 +10,12 @@ import numpy.typing as npt
 
 from shardwright.config import ShardsConfig, SplitConfig
 from shardwright.config.split import FAIL, PREDEFINED
-from shardwright.dataset.sharding import deal_classes, shard_bounds, shard_count
-from shardwright.duplicates.decision import DuplicateDecision
+from shardwright.dataset.sharding import deal_classes, shard_bounds, shards_of
+from shardwright.duplicates.find import DuplicateDecision
 from shardwright.errors import CheckFailed
 from shardwright.formats.base import NO_LABEL, Annotation, ClassesInText, MaskCode, shorten
 from shardwright.ingest.known_files import FileHashes
-from shardwright.ingest.previous_splits import PreviousSplits, previous_splits
-from shardwright.ingest.renamed import InputFiles
+from shardwright.ingest.previous_splits import InputFiles, PreviousSplits, previous_splits
 from shardwright.ingest.split_inputs import image_groups, predefined_splits
 from shardwright.ingest.survey import SurveyedInput
 from shardwright.running.progress import counted
@@ -57,14 +56,7 @@ def cut_shards(
 def _cut_split(
     images: Positions, sizes: Positions, options: ShardsConfig, classes: ClassSets | None
 ) -> list[Positions]:
-    count = shard_count(
-        len(images),
-        int(sizes[images].sum()),
-        target_size=options.target_size,
-        count=options.count,
-        records_per_shard=options.records,
-        hosts=options.hosts,
-    )
+    count = shards_of(options, len(images), int(sizes[images].sum()))
     if classes is not None:
         return [images[dealt] for dealt in deal_classes([classes[i] for i in images.tolist()], count)]
     bounds = shard_bounds(len(images), count)

@@ -14,19 +14,19 @@ import numpy as np
 
 from shardwright.config.images import FULL
 from shardwright.dataset.stored_image import prepare
-from shardwright.formats.base import IGNORE, ImageSample
-from shardwright.images.boxes import LABEL, XMAX, XMIN, YMAX, YMIN
+from shardwright.formats.base import IGNORE
+from shardwright.images.boxes import LABEL, XMAX, XMIN, YMAX, YMIN, AnnotationError
 from shardwright.images.decode import header_of
 from shardwright.images.header import ImageError, ImageHeader
 from shardwright.images.orientation import transposes
 from shardwright.images.read_header import other_format
-from shardwright.ingest.example import BadMask, ExampleSpec, sample_features
+from shardwright.ingest.example import ExampleSpec, image_features
 from shardwright.ingest.known_files import ProbeRow, decode_file
 from shardwright.ingest.plan import example_spec
-from shardwright.ingest.read import UNREADABLE
+from shardwright.ingest.probe import UNREADABLE
 from shardwright.ingest.recipe import IngestRecipe
 from shardwright.ingest.survey import SurveyedInput
-from shardwright.ingest.tasks import Annotated, ImageRow
+from shardwright.ingest.tasks import ImageRow, Job, Stored
 from shardwright.masks.rle import Runs, from_flat
 from shardwright.storage import Refusal, read_each
 from shardwright.tfrecords.encode import FeatureValue, TypedList
@@ -118,35 +118,36 @@ def try_images(surveyed: SurveyedInput, most: int) -> Iterator[TriedImage]:
 def try_these(surveyed: SurveyedInput, positions: Sequence[int]) -> Iterator[TriedImage]:
     """Makes examples of the images at some positions of the listing; see `try_images`."""
     spec, listing = example_spec(surveyed.recipe, surveyed), surveyed.listing
-    annotated, wanted = Annotated(), set(positions)
+    files = ((i, ImageRow(listing.keys[i], listing.path(i), listing.sizes[i], pin=listing.pin(i))) for i in positions)
+    jobs = {i: Job(file) for i, file in files}
     for annotation in surveyed.source.annotations():
-        if annotation.image in wanted:
-            annotated.add(annotation)
-    rows = ((i, ImageRow(listing.keys[i], listing.path(i), listing.sizes[i], "", 0, "", "", {})) for i in positions)
-    samples = [(i, annotated.pop_sample(i, row, spec.task, ordered=spec.ordered)) for i, row in rows]
-    for (i, sample), data in read_each(
-        listing.root, samples, lambda one: one[1].path, lambda one: one[1].size, lambda one: listing.pin(one[0])
-    ):
-        yield _try(surveyed.recipe, spec, sample, data, TriedImage(i, sample.path))
+        if annotation.image in jobs:
+            jobs[annotation.image].add(annotation)
+    read = read_each(
+        listing.root, jobs.values(), lambda job: job.file.path, lambda job: job.file.size, lambda job: job.file.pin
+    )
+    for i, (job, data) in zip(jobs, read, strict=True):
+        yield _try(surveyed.recipe, spec, job, data, TriedImage(i, job.file.path))
 
 
-def _try(
-    recipe: IngestRecipe, spec: ExampleSpec, sample: ImageSample, data: bytes | None, tried: TriedImage
-) -> TriedImage:
-    options = recipe.images
+def _try(recipe: IngestRecipe, spec: ExampleSpec, job: Job, data: bytes | None, tried: TriedImage) -> TriedImage:
+    options, key = recipe.images, job.file.key
     if data is None:
-        return replace(tried, refusal=Refusal(sample.key, *UNREADABLE))
+        return replace(tried, refusal=Refusal(key, *UNREADABLE))
     try:
-        stored, header, frame = prepare(data, options)
+        job.stored = Stored(*prepare(data, options))
         kind = other_format(data) if options.unsupported_formats != "reject" else ""
+        frame = job.stored.frame
         turned = transposes(frame.orientation)
         tried = replace(tried, displayed=frame.size(displayed=True), turned=turned, converted=kind)
         if options.verify == FULL:
             original = header_of(data, max_pixels=options.max_pixels, convert=options.unsupported_formats != "reject")
             row = decode_file(data, original, max_pixels=options.max_pixels, pixels=False)
             if isinstance(row, ProbeRow):
-                return replace(tried, refusal=Refusal(sample.key, row.code, row.reason))
-        features = sample_features(spec, sample, stored, "", header, frame)
-    except (ImageError, BadMask) as error:
-        return replace(tried, refusal=Refusal(sample.key, error.code, error.reason))
-    return replace(tried, header=header, encoded=stored, _spec=spec, _features=features)
+                return replace(tried, refusal=Refusal(key, row.code, row.reason))
+        features = image_features(spec, job)
+    except ImageError as error:
+        return replace(tried, refusal=Refusal(key, error.code, error.reason))
+    except AnnotationError as error:
+        return replace(tried, refusal=Refusal(key, error.code, str(error)))
+    return replace(tried, header=job.stored.header, encoded=job.stored.data, _spec=spec, _features=features)

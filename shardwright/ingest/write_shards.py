@@ -10,7 +10,7 @@ The process that writes the last range of a shard makes the shard of all of them
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -20,21 +20,21 @@ import google_crc32c
 
 from shardwright.config import ImagesConfig
 from shardwright.config.images import FULL
-from shardwright.dataset.ledger import REJECTED
+from shardwright.dataset.ledger import REJECTED, WRITTEN
 from shardwright.dataset.manifest import DISPLAYED, IMAGE_FOLDER, LOCATED, Manifest
 from shardwright.dataset.shard_names import ShardNames
 from shardwright.dataset.stored_image import may_decode, prepare
 from shardwright.formats.mask_values import FetchedFiles, ReadsFiles
+from shardwright.images.boxes import AnnotationError
 from shardwright.images.decode import header_of
 from shardwright.images.header import ImageError
-from shardwright.ingest.copying import INPUTS_FILE, StoredRecord, copy_images, probe_json
-from shardwright.ingest.example import BadMask, ExampleSpec, encode_sample, is_on_displayed
+from shardwright.ingest.copying import INPUTS_FILE, StoredRecord, copy_images
+from shardwright.ingest.example import example_values, is_on_displayed
 from shardwright.ingest.input_records import InputRow, inputs_of, record_inputs
 from shardwright.ingest.known_files import Decoded, ProbeRow, decode_file, measured
 from shardwright.ingest.plan import IngestPlan
-from shardwright.ingest.ranges import Range
-from shardwright.ingest.read import UNREADABLE, probe_of_values, row_values
-from shardwright.ingest.tasks import Job, Stored, read_tasks
+from shardwright.ingest.probe import UNREADABLE
+from shardwright.ingest.tasks import Job, Range, Stored, read_tasks
 from shardwright.running.processes import usable_cores
 from shardwright.staging.commit import commit, completed_shards, open_if_committed
 from shardwright.staging.staging import RecordResult, Staging
@@ -50,6 +50,7 @@ from shardwright.storage import (
 )
 from shardwright.storage.checksum import checksum_of
 from shardwright.storage.listing import key_of
+from shardwright.tfrecords.encode import encode_pieces
 
 
 def write_range(part: Range, plan: IngestPlan, staging: Staging, threads: int | None = None) -> Range:
@@ -107,18 +108,16 @@ def commit_ingest(
 
 def _records(part: Range, plan: IngestPlan, staging: Staging, threads: int | None) -> Iterator[RecordResult]:
     """Yields the record of each image of a range, or its ledger row where the image or a mask is broken."""
-    planned, spec, options = plan.dataset.shards[part.shard], plan.examples, plan.recipe.images
+    planned, dialect, options = plan.dataset.shards[part.shard], plan.examples.dialect, plan.recipe.images
     begins = part.bounds[:-1] if part.number < 0 else part.bounds[part.number : part.number + 1]
     for begin in begins:
-        jobs: Iterable[Job] = read_tasks(
-            staging, planned, begin, root=plan.root, name=plan.tasks, task=spec.task, ordered=spec.ordered
-        )
-        if isinstance(spec.dialect, ReadsFiles) and is_remote(spec.dialect.files.root):
-            jobs = fetch_masks(jobs, spec.dialect)
-        jobs = read(list(jobs), plan)
+        read = read_tasks(staging, planned, begin, root=plan.root, name=plan.tasks)
+        if isinstance(dialect, ReadsFiles) and is_remote(dialect.files.root):
+            fetch_masks(read, dialect)
+        jobs = read_images(read, plan)
         jobs = (identify(job, options, with_crc32c=INPUTS_FILE in plan.dataset.kept) for job in jobs)
         count = (threads or usable_cores()) if may_decode(options) else 1
-        decoded = map_threads(partial(decode, options=options), jobs, count, lambda job: job.file.size)
+        decoded = map_threads(partial(decode, options=options), jobs, count, _weight)
         jobs = measure(decoded) if options.verify == FULL else in_groups((job for job, _ in decoded), _weight)
         for job in jobs:
             yield encode(job, plan)
@@ -130,24 +129,24 @@ def _weight(job: Job) -> int:
     return job.file.size
 
 
-def fetch_masks(jobs: Iterable[Job], dialect: ReadsFiles) -> Iterator[Job]:
-    """Fetches the files of the masks of the next images from a bucket."""
+def fetch_masks(jobs: list[Job], dialect: ReadsFiles) -> None:
+    """Fetches the files of the masks of images from a bucket."""
     files = dialect.files
 
-    def fetch(job: Job) -> Job:
+    def fetch(job: Job) -> None:
         job.masks = masks = dict[str, bytes]()
-        for mask in job.sample.masks:
+        for mask in job.annotations:
             text = dialect.file_of(mask.text) if mask.text else None
             if text is not None and files.name(text) not in masks:
                 with suppress(OSError):  # Decoding it raises the error of the mask.
                     masks[files.name(text)] = files.read_data(text)
-        return job
 
     # A mask rarely takes more than its image.
-    return map_threads(fetch, jobs, readers(files.root), _weight)
+    for _ in map_threads(fetch, jobs, readers(files.root), _weight):
+        continue
 
 
-def read(jobs: list[Job], plan: IngestPlan) -> Iterator[Job]:
+def read_images(jobs: list[Job], plan: IngestPlan) -> Iterator[Job]:
     """Reads images, or copies them from the previous dataset."""
     if plan.source is not None:
         yield from copy_images(plan.source, plan.root, jobs, plan.recipe.images)
@@ -192,7 +191,7 @@ def decode(job: Job, options: ImagesConfig) -> tuple[Job, Decoded | ProbeRow | N
         return job, None
     data, header, picture = job.data or b"", None, None
     try:
-        if options.verify == FULL and job.data is not None and not job.file.probed:
+        if options.verify == FULL and job.data is not None and job.row is None:
             header = header_of(data, max_pixels=options.max_pixels, convert=options.unsupported_formats != "reject")
             picture = decode_file(data, header, max_pixels=options.max_pixels, pixels=False)
             if isinstance(picture, ProbeRow):
@@ -210,46 +209,40 @@ def measure(images: Iterator[tuple[Job, Decoded | ProbeRow | None]]) -> Iterator
         if row is not None and row.hashes is None:
             job.error = ImageError(row.code, row.reason)
         elif row is not None:
-            job.sample = replace(job.sample, values={**job.sample.values, **row_values(row)})
+            job.values.update(row.values())
             job.row = row
         yield job
 
 
 def encode(job: Job, plan: IngestPlan) -> RecordResult:
     """Returns the record of an image, or its ledger row where the image or a mask is broken."""
-    sample, line = job.sample, f"{_input_row(job).to_json()}\n" if plan.recorded else ""
+    spec, file, line = plan.examples, job.file, ""
+    if plan.recorded:
+        probe = None if job.row is None else job.row.to_json()
+        masks = sorted((key_of(name)[0], checksum_of(data)) for name, data in (job.masks or {}).items())
+        row = InputRow(file.key, file.size, file.content_id, file.crc32c, file.listed, probe, masks=masks)
+        line = f"{row.to_json()}\n"
+    if job.masks is not None and isinstance(spec.dialect, ReadsFiles):
+        spec = replace(spec, dialect=spec.dialect.with_fetched(FetchedFiles(job.masks)))
+    result = RecordResult(file.key, None, REJECTED, copied=job.copied, damaged=job.damaged, input_line=line)
     try:
         if job.error is not None:
             raise job.error
-        assert job.stored is not None
-        stored, header, frame = job.stored
-        spec = _with_fetched(plan.examples, job)
-        encoded = encode_sample(spec, sample, stored, job.file.content_id, header, frame)
-        marks = ((LOCATED, header.located), (DISPLAYED, is_on_displayed(spec, sample, frame)))
-        same = stored is job.data or stored == job.data
-        return RecordResult(
-            sample.key,
-            encoded.pieces,
-            marks=tuple(name for name, counts in marks if counts),
-            origin="" if same else StoredRecord.of(job.file.content_id, plan.tools, header, frame, stored).to_json(),
-            copied=job.copied,
-            damaged=job.damaged,
-            values=encoded.values,
-            input_line=line,
-        )
-    except (ImageError, BadMask) as error:
-        result = RecordResult(sample.key, None, REJECTED, error.code, error.reason, input_line=line)
-        return result._replace(copied=job.copied, damaged=job.damaged)
-
-
-def _with_fetched(spec: ExampleSpec, job: Job) -> ExampleSpec:
-    if job.masks is None or not isinstance(spec.dialect, ReadsFiles):
-        return spec
-    return replace(spec, dialect=spec.dialect.with_fetched(FetchedFiles(job.masks)))
-
-
-def _input_row(job: Job) -> InputRow:
-    file = job.file
-    probe = probe_of_values(file.probed) if job.row is None else probe_json(job.row)
-    masks = [(key_of(name)[0], checksum_of(data)) for name, data in (job.masks or {}).items()]
-    return InputRow(file.key, file.size, file.content_id, file.crc32c, file.listed, probe, masks=sorted(masks))
+        values = example_values(spec, job)
+    except ImageError as error:
+        return result._replace(code=error.code, reason=error.reason)
+    except AnnotationError as error:
+        return result._replace(code=error.code, reason=str(error))
+    assert job.stored is not None
+    stored, header, frame = job.stored
+    origin = ""
+    if stored is not job.data and stored != job.data:
+        origin = StoredRecord.of(file.content_id, plan.tools, header, frame, stored).to_json()
+    marks = ((LOCATED, header.located), (DISPLAYED, is_on_displayed(spec, job, frame)))
+    return result._replace(
+        payload=encode_pieces(values),
+        status=WRITTEN,
+        marks=tuple(name for name, counts in marks if counts),
+        origin=origin,
+        values=values,
+    )

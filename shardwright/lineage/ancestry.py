@@ -8,17 +8,19 @@ problems.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import compress
 from typing import Any
 
 from shardwright.dataset.manifest import MANIFEST_FILE, Manifest
-from shardwright.errors import DatasetError, NotFound, OtherLayoutError, ShardwrightError
+from shardwright.errors import DatasetError, NotFound, OtherLayoutError, ShardwrightError, UsageError
 from shardwright.lineage.blessing import BLESSING_FILE, model_digest, parse_blessing
-from shardwright.lineage.places import contains, known_places
 from shardwright.lineage.record import LINEAGE_FILE, files_digest, parse_lineage
-from shardwright.storage import hash_file, is_folder, is_remote, read_bytes
+from shardwright.storage import buckets, hash_file, is_folder, is_remote, list_names, map_threads, read_bytes, readers
 from shardwright.storage.fingerprint import checksum_matches, fingerprint
+from shardwright.storage.paths import split_url
 
 MODEL, EVALUATION = "model", "evaluation"
 # They have the fingerprint of the model that they belong to, so it does not identify them.
@@ -30,6 +32,11 @@ _WEIGHTS = ("assets.extra/model.keras", f"{_SERVED}/assets.extra/model.keras")
 INPUT, WARM_START, _SOURCE = "input", "warm_start", "source-"
 # Parents that are files from outside, whose paths are not recorded.
 _OUTSIDE = ("schema",)
+# The file that every folder of a run on this machine has, and the folders in it that contain artifacts.
+METADATA_FILE = "metadata.sqlite"
+ARTIFACTS, PUSHED = "artifacts", "pushed"
+# Below these an artifact keeps only its own files.
+_INSIDE = re.compile(r"Split-.*|Format-.*|\.system|variables|index|ledger|origins|assets")
 
 
 @dataclass(frozen=True)
@@ -97,7 +104,8 @@ def read_artifact(place: str, *, whole: bool = True) -> Artifact:
     row = _lineage_row(place, problems)
     manifest = _manifest(place, problems)
     if row is None and manifest is None:
-        raise DatasetError(f"{place}: has no {LINEAGE_FILE}, so its sources are unknown.{_sentence(problems)}")
+        found = f" {'; '.join(problems)}." if problems else ""
+        raise DatasetError(f"{place}: has no {LINEAGE_FILE}, so its sources are unknown.{found}")
     if row is None:
         assert manifest is not None
         parents = {} if manifest.parent is None else {INPUT: manifest.parent}
@@ -273,7 +281,10 @@ def _disagreements(row: Mapping[str, Any], manifest: Manifest) -> Iterator[str]:
 
 
 def _changed_files(place: str, files: str) -> Iterator[str]:
-    if files and files != files_digest(_served(place)):
+    # A Trainer's has the files of the model one folder below.
+    below = f"{place}/{_SERVED}"
+    served = below if contains(below, LINEAGE_FILE) else place
+    if files and files != files_digest(served):
         yield "its files are not those that it was made with"
     folder, name = os.path.split(place)
     if is_remote(place):
@@ -287,11 +298,73 @@ def _changed_files(place: str, files: str) -> Iterator[str]:
         yield f"its files are not those that {BLESSING_FILE} blessed"
 
 
-def _served(place: str) -> str:
-    """Returns the folder with the files of a model: a Trainer's has them one folder below."""
-    below = f"{place}/{_SERVED}"
-    return below if contains(below, LINEAGE_FILE) else place
+def run_root_of(place: str) -> str | None:
+    """Returns the folder of the run that contains a place on this machine; `None` if there is no such run."""
+    folder = place
+    while not is_remote(folder) and folder != os.path.dirname(folder):
+        if os.path.isfile(os.path.join(folder, METADATA_FILE)):
+            return folder
+        folder = os.path.dirname(folder)
+    return None
 
 
-def _sentence(problems: list[str]) -> str:
-    return f" {'; '.join(problems)}." if problems else ""
+def known_places(place: str, search: Iterable[str] = ()) -> Iterator[str]:
+    """Yields the folders of artifacts that may be related to one: in its run or its parent folder, and further ones.
+
+    Args:
+        place: the folder of the artifact.
+        search: further folders and URLs.
+
+    Raises:
+        UsageError: one of them is not a folder.
+    """
+    run_root = run_root_of(place)
+    if run_root is not None:
+        for folder in (ARTIFACTS, PUSHED):
+            yield from find_artifacts(f"{run_root}/{folder}")
+    else:
+        parent = place.rpartition("/")[0]
+        siblings = [f"{parent}/{name}" for name in list_names(parent)]
+
+        def is_artifact(folder: str) -> bool:
+            return contains(folder, LINEAGE_FILE) or contains(folder, MANIFEST_FILE)
+
+        yield from compress(siblings, map_threads(is_artifact, siblings, readers(place)))
+    for folder in search:
+        folder = folder.rstrip("/") if is_remote(folder) else os.path.abspath(folder)
+        if not is_folder(folder):
+            raise UsageError(f"{folder}: is not a folder. Name one that contains artifacts.")
+        yield from find_artifacts(folder)
+
+
+def find_artifacts(folder: str) -> Iterator[str]:
+    """Yields every artifact below a folder, and the folder itself if it is one; links are not followed."""
+    if is_remote(folder):
+        scheme, bucket, _ = split_url(folder)
+        for info in buckets.list_objects(f"{folder}/"):
+            if info.name.rpartition("/")[2] == LINEAGE_FILE:
+                yield f"{scheme}://{bucket}/{info.name.rpartition('/')[0]}"
+        return
+    for here, folders, files in os.walk(folder):
+        folders[:] = sorted(name for name in folders if not _INSIDE.fullmatch(name))
+        if LINEAGE_FILE in files or MANIFEST_FILE in files:
+            yield here
+
+
+def find_files(folder: str, endings: tuple[str, ...]) -> Iterator[str]:
+    """Yields every file below a folder or a URL whose name ends in a certain way, but for the files of datasets."""
+    if is_remote(folder):
+        scheme, bucket, _ = split_url(folder)
+        for info in buckets.list_objects(f"{folder}/"):
+            if info.name.endswith(endings):
+                yield f"{scheme}://{bucket}/{info.name}"
+        return
+    for here, folders, files in os.walk(folder):
+        folders[:] = [] if MANIFEST_FILE in files else sorted(folders)
+        yield from (os.path.join(here, name) for name in sorted(files) if name.endswith(endings))
+
+
+def contains(place: str, name: str) -> bool:
+    """Returns whether a file is in a folder or below a URL."""
+    file = f"{place}/{name}"
+    return buckets.stat(file) is not None if is_remote(file) else os.path.isfile(file)

@@ -134,17 +134,15 @@ def parse_lineage(text: str) -> dict[str, Any]:
 def files_digest(folder: str) -> str:
     """Returns the BLAKE3 over names and hashes of all files of a folder or URL, without `lineage.json`."""
     digest = new_checksum()
-    for name in sorted(_names_below(folder)):
+    if is_remote(folder):
+        start = len(split_url(folder)[2]) + 1
+        names = [info.name[start:] for info in buckets.list_objects(f"{folder}/")]
+    else:
+        names = [file.relative_to(folder).as_posix() for file in Path(folder).rglob("*") if file.is_file()]
+    for name in sorted(names):
         if name != LINEAGE_FILE:
             found = hash_file(os.path.join(folder, name))
             digest.update(
                 f"{found.content_id.hex() if found else 'unreadable'}  {name}\n".encode("utf-8", "surrogateescape")
             )
     return digest.hexdigest()
-
-
-def _names_below(folder: str) -> list[str]:
-    if is_remote(folder):
-        start = len(split_url(folder)[2]) + 1
-        return [info.name[start:] for info in buckets.list_objects(f"{folder}/")]
-    return [file.relative_to(folder).as_posix() for file in Path(folder).rglob("*") if file.is_file()]

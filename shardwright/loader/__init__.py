@@ -4,7 +4,7 @@
 the augmentations. `unpack_masks` makes masks of the bits of `load(..., masks="bits")` on the device.
 """
 
-from shardwright.dataset.epoch_steps import steps_per_epoch
+from shardwright.dataset.host_sharding import steps_per_epoch
 from shardwright.dataset.train_statistics import STATISTICS_FILE
 from shardwright.loader.dataset_info import dataset_statistics, image_size
 from shardwright.loader.load import load

@@ -20,7 +20,7 @@ import numpy as np
 import tensorflow as tf
 from PIL import Image
 
-from shardwright.dataset.image_encoding import encode_image
+from shardwright.dataset.stored_image import encode_image
 from shardwright.images import tf_ops
 from shardwright.loader.error_context import threads_of_decoding
 

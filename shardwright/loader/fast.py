@@ -12,9 +12,8 @@ import numpy.typing as npt
 import tensorflow as tf
 
 from shardwright.dataset.host_sharding import RecordRange, host_ranges, padded_steps, padding_range
-from shardwright.dataset.random_access import RandomAccess
+from shardwright.dataset.random_access import RandomAccess, SameDataset
 from shardwright.dataset.reader import LocatedShard
-from shardwright.dataset.same_dataset import SameDataset
 from shardwright.loader.error_context import ReadErrors, Record
 from shardwright.loader.load_options import ResolvedOptions
 from shardwright.storage import is_remote

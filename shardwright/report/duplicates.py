@@ -9,7 +9,7 @@ import numpy as np
 
 from shardwright.dataset.random_access import RecordLocation
 from shardwright.duplicates.clusters import equal_clusters, near_clusters
-from shardwright.duplicates.decision import groups_of
+from shardwright.duplicates.find import groups_of
 from shardwright.report.collect import Collected, Columns, as_hashes
 
 # Bits of 64 in which both hashes of near duplicates may differ; with more, different photographs of a scene match.

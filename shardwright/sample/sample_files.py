@@ -18,7 +18,7 @@ from shardwright.running.progress import progress
 from shardwright.sample.cloud_outlines import KINDS
 from shardwright.sample.scene import draw_masks, draw_picture, encode_jpeg
 from shardwright.storage.fingerprint import fingerprint
-from shardwright.storage.whole_folders import appear, assembling
+from shardwright.storage.whole_files import appear, assembling
 
 IMAGE_FOLDER = "train_images"
 LABEL_FILE = "train.csv"

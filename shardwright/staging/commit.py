@@ -13,21 +13,23 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import partial
+from itertools import chain, islice, pairwise
 from pathlib import Path
 from typing import Any, NoReturn
 
 from shardwright.dataset import ledger, shard_names
 from shardwright.dataset import manifest as dataset_manifest
 from shardwright.dataset.ledger import LedgerRow
-from shardwright.dataset.manifest import FILES, ORIGINS_FOLDER, Manifest, origins_path
+from shardwright.dataset.manifest import FILES, ORIGINS_FOLDER, Manifest
 from shardwright.dataset.outputs import check_not_in_dataset
 from shardwright.dataset.reader import ImageDataset
 from shardwright.dataset.record_facts import FactsCollector
+from shardwright.dataset.sharding import shard_bounds
 from shardwright.dataset.tfds_files import tfds_files
 from shardwright.errors import CheckFailed, DatasetError, UsageError
 from shardwright.lineage import record
 from shardwright.staging import output
-from shardwright.staging.damaged import check_not_doubtful, replace_damaged
+from shardwright.staging.output import check_not_doubtful, replace_damaged
 from shardwright.staging.staged import PROBED, remove_empty_groups, staged_folders
 from shardwright.staging.staging import PlannedShard, ShardResult, Staging
 from shardwright.storage import buckets, durable, is_remote
@@ -35,8 +37,7 @@ from shardwright.storage.checksum import checksum_file
 from shardwright.storage.fingerprint import checksummed_json, fingerprint
 from shardwright.storage.own_names import remove_tree, staging_next_to
 from shardwright.storage.paths import check_replaceable
-from shardwright.storage.whole_files import write_parts, write_text
-from shardwright.storage.whole_folders import appear, assembling, discard
+from shardwright.storage.whole_files import appear, assembling, discard, write_parts, write_text
 from shardwright.text.redaction import published
 from shardwright.untrusted.json_text import inside
 
@@ -135,7 +136,11 @@ def check_output(out: str | os.PathLike[str]) -> None:
         return
     target = Path(out)
     if not target.exists():
-        _check_no_loop(target)
+        try:
+            target.stat()
+        except OSError as error:
+            if error.errno == errno.ELOOP:
+                raise UsageError(f"{target}: its links lead to each other. Name another folder.") from None
         return
     if not target.is_dir():
         raise UsageError(f"{target}: is not a folder. Name a folder that does not exist yet.")
@@ -145,14 +150,6 @@ def check_output(out: str | os.PathLike[str]) -> None:
     if names and dataset_manifest.MANIFEST_FILE not in names:
         shown = ", ".join(names[:_EXAMPLES]) + (", …" if len(names) > _EXAMPLES else "")
         raise UsageError(f"{target}: is not empty ({shown}) and is not a dataset. Name another folder.")
-
-
-def _check_no_loop(target: Path) -> None:
-    try:
-        target.stat()
-    except OSError as error:
-        if error.errno == errno.ELOOP:
-            raise UsageError(f"{target}: its links lead to each other. Name another folder.") from None
 
 
 def open_if_committed(out: str | os.PathLike[str], expected: str) -> Manifest | None:
@@ -238,7 +235,7 @@ def _publish(staging: Staging, plan: DatasetPlan, out: str, build: Mapping[str, 
         if found is not None:
             return found
         manifest = _assemble(assembled, staging, plan, results, build)
-        for name, staged in _staged_files(results).items():
+        for staged, name in chain.from_iterable(result.placed for result in results):
             staging.place(staged, inside(assembled, name))
         if is_committed(target):
             replace_damaged(assembled, target, plan.fingerprint)
@@ -254,7 +251,7 @@ def _publish_on_bucket(staging: Staging, plan: DatasetPlan, out: str, build: Map
     assembled.mkdir()
     manifest = _assemble(assembled, staging, plan, results, build)
     small = [path for path in assembled.rglob("*") if path.is_file() and path.name != dataset_manifest.MANIFEST_FILE]
-    files = {name: partial(staging.send, staged) for name, staged in _staged_files(results).items()}
+    files = {name: partial(staging.send, staged) for result in results for staged, name in result.placed}
     files |= {path.relative_to(assembled).as_posix(): partial(buckets.upload, path=str(path)) for path in small}
     output.claim(out, plan.fingerprint)
     # Another run may have published and ended between our check and our claim: check again.
@@ -265,20 +262,6 @@ def _publish_on_bucket(staging: Staging, plan: DatasetPlan, out: str, build: Map
     finally:
         output.release(out)
     return manifest
-
-
-def _staged_files(results: list[ShardResult]) -> dict[str, str]:
-    """Returns the name in the dataset -> name in staging, of every shard, its index, facts and origins."""
-    files = {}
-    for result in results:
-        staged = shard_names.shard_path(result.split, result.number, result.total)
-        files[result.info.path] = staged
-        files[shard_names.index_path(result.info.path)] = shard_names.index_path(staged)
-        if result.facts_bytes:
-            files[shard_names.facts_path(result.info.path)] = shard_names.facts_path(staged)
-        if result.origins_bytes:
-            files[origins_path(result.info.path)] = origins_path(staged)
-    return files
 
 
 def discard_assembly(out: str | os.PathLike[str], fingerprint: str) -> None:
@@ -332,7 +315,8 @@ def _assemble(
 ) -> Manifest:
     """Writes all of a dataset but its shards and the files that are placed with them into an empty folder."""
     tally = _Tally()
-    rows = _part_sizes(plan.inputs)
+    bounds = shard_bounds(plan.inputs, max(1, -(-plan.inputs // _ROWS_PER_PART)))
+    rows = [end - begin for begin, end in pairwise(bounds)]
     names = [shard_names.ledger_path(number, len(rows)) for number in range(len(rows))]
     lines = tally.counted(staging.ledger_lines(plan.shards, plan.rows))
     checksums = dict(zip(names, write_parts(lines, rows, lambda number: folder / names[number]), strict=True))
@@ -342,20 +326,30 @@ def _assemble(
     _check(tally, plan, results)
     manifest = dataclasses.replace(
         plan.outline(),
-        totals={**tally.totals(plan), **_marks(results)},
+        totals={**tally.totals(plan), **sum((Counter(result.marks) for result in results), Counter())},
         shards=tuple(result.info for result in results),
     )
-    labeled = all(result.facts_bytes and not result.unlabeled for result in results)
+    labeled = all(result.has_facts and not result.unlabeled for result in results)
     for name, text in tfds_files(manifest, labeled=labeled).items():
         checksums[name] = write_text(folder / name, text)
-    for name in (*plan.kept, _write_lineage(folder, plan)):
+    differs = plan.listed and plan.dataset_fingerprint != plan.fingerprint
+    record.write_lineage(
+        folder,
+        kind=plan.kind,
+        fingerprint=plan.dataset_fingerprint,
+        parents={"input": plan.content or plan.parent, **plan.further_parents},
+        recipe=plan.recipe,
+        listed={"fingerprint": plan.fingerprint, "input": plan.parent} if differs else {},
+    )
+    for name in (*plan.kept, record.LINEAGE_FILE):
         if name in plan.kept:
             inside(folder, name).parent.mkdir(exist_ok=True)
             shutil.copyfile(staging.path(name), inside(folder, name))
         checksums[name] = checksum_file(folder / name)
     sizes = {name: os.stat(folder / name).st_size for name in checksums}
-    for name, size, checksum in _placed_with_shards(results):
-        sizes[name], checksums[name] = size, checksum
+    for result in results:
+        for staged, name in islice(result.placed, 1, None):
+            sizes[name], checksums[name] = result.files[staged]
     equal = [name for name in checksums if not _may_differ(name)]
     manifest = dataclasses.replace(
         manifest, parts={name: checksums[name] for name in equal}, sizes={name: sizes[name] for name in equal}
@@ -367,34 +361,9 @@ def _assemble(
     return manifest
 
 
-def _write_lineage(folder: Path, plan: DatasetPlan) -> str:
-    """Writes the lineage of a dataset; returns its name."""
-    differs = plan.listed and plan.dataset_fingerprint != plan.fingerprint
-    record.write_lineage(
-        folder,
-        kind=plan.kind,
-        fingerprint=plan.dataset_fingerprint,
-        parents={"input": plan.content or plan.parent, **plan.further_parents},
-        recipe=plan.recipe,
-        listed={"fingerprint": plan.fingerprint, "input": plan.parent} if differs else {},
-    )
-    return record.LINEAGE_FILE
-
-
 def _may_differ(name: str) -> bool:
     """Returns whether a file may differ between equal datasets, whose manifests do not: by versions, or by a store."""
     return name == record.LINEAGE_FILE or name.startswith(f"{ORIGINS_FOLDER}/")
-
-
-def _placed_with_shards(results: Iterable[ShardResult]) -> Iterator[tuple[str, int, str]]:
-    """Yields name, size and checksum of the files that are placed with the shards: indexes, facts, origins."""
-    for result in results:
-        path = result.info.path
-        yield shard_names.index_path(path), result.index_bytes, result.index_checksum
-        if result.facts_bytes:
-            yield shard_names.facts_path(path), result.facts_bytes, result.facts_checksum
-        if result.origins_bytes:
-            yield origins_path(path), result.origins_bytes, result.origins_checksum
 
 
 @dataclass
@@ -512,15 +481,3 @@ def _check_rejects(tally: _Tally, plan: DatasetPlan, rows: int) -> None:
         f"{plan.max_rejects:g}): {counts}. Nothing was published. Fix or remove these files, or allow them in the "
         f"configuration with `rejects: {{max_fraction: {needed_share(unwanted, rows):g}}}`. The first:{shown}"
     )
-
-
-def _marks(results: list[ShardResult]) -> dict[str, int]:
-    counts: Counter[str] = Counter()
-    for result in results:
-        counts.update(result.marks)
-    return counts
-
-
-def _part_sizes(rows: int) -> list[int]:
-    count = max(1, -(-rows // _ROWS_PER_PART))
-    return [rows * (i + 1) // count - rows * i // count for i in range(count)]

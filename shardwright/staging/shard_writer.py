@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -78,6 +78,16 @@ class PlannedShard(NamedTuple):
     total: int
 
 
+def planned_shards(splits: Sequence[str]) -> tuple[PlannedShard, ...]:
+    """Returns shards in the order of their splits, each with its number in its split."""
+    totals, numbers = Counter(splits), Counter[str]()
+    planned = []
+    for split in splits:
+        planned.append(PlannedShard(split, numbers[split], totals[split]))
+        numbers[split] += 1
+    return tuple(planned)
+
+
 @dataclass(frozen=True)
 class ShardResult:
     """A finished shard, as its `done` row records it.
@@ -87,19 +97,12 @@ class ShardResult:
         number: its number, from 0.
         total: number of shards in the split.
         info: its row of the manifest.
-        index_checksum: hash of its index file.
-        index_bytes: size of its index file.
-        rows_bytes: size of its file of ledger rows.
         inputs: ledger rows it accounts for.
+        files: size and checksum of each of its files in staging, by name; further files have no checksum.
         marks: number of records by `RecordResult.marks`.
         tools: versions that its bytes depend on besides the plan, as `Staging` has them.
-        origins_bytes: size of its file of origins, 0 where there is none.
-        origins_checksum: hash of that file.
         copied: images that were copied from an earlier dataset.
         damaged: images whose record there was damaged, so that they were not copied.
-        further: further staged files that belong to it, with their sizes.
-        facts_bytes: size of its file of facts, 0 where there is none.
-        facts_checksum: hash of that file.
         unlabeled: records without a class; counted where there are facts.
         classes: numbers of the classes that its records have; empty where there are no facts.
     """
@@ -108,25 +111,28 @@ class ShardResult:
     number: int
     total: int
     info: ShardInfo
-    index_checksum: str
-    index_bytes: int
-    rows_bytes: int
     inputs: int
+    files: Mapping[str, tuple[int, str]]
     marks: Mapping[str, int] = field(default_factory=dict)
     tools: str = ""
-    origins_bytes: int = 0
-    origins_checksum: str = ""
     copied: int = 0
     damaged: int = 0
-    further: Mapping[str, int] = field(default_factory=dict)
-    facts_bytes: int = 0
-    facts_checksum: str = ""
     unlabeled: int = 0
     classes: tuple[int, ...] = ()
 
-    def has(self, further: Iterable[str], facts: FactsCollector | None) -> bool:
-        """Returns whether the shard was finished together with these files, and with facts where these are wanted."""
-        return self.further.keys() >= set(further) and (facts is None or self.facts_bytes > 0)
+    @property
+    def placed(self) -> Iterator[tuple[str, str]]:
+        """Names in staging and in the dataset: of the shard, its index, and its facts and origins if it has them."""
+        shard = shard_names.shard_path(self.split, self.number, self.total)
+        yield shard, self.info.path
+        for path_of in (shard_names.index_path, shard_names.facts_path, origins_path):
+            if path_of(shard) in self.files:
+                yield path_of(shard), path_of(self.info.path)
+
+    @property
+    def has_facts(self) -> bool:
+        """True if the facts of its records were collected."""
+        return shard_names.facts_path(shard_names.shard_path(self.split, self.number, self.total)) in self.files
 
 
 @dataclass
@@ -290,11 +296,12 @@ class ShardWriter:
             names: names of the dataset's shards.
 
         Returns:
-            The result, without `further` files, and the names of the files to store.
+            The result, without further files, and the names of the files to store.
         """
         self.flush()
         self._files.close()
-        split, facts, sizes = self._planned.split, self._facts, dict[str, int]()
+        split, facts, index = self._planned.split, self._facts, self._index
+        files = {shard_names.index_path(self._path): (index.size, index.checksum)}
         origins = [f"[{offset},{origin}]\n" for offset, origin in self._all.origins]
         more = {
             rows_path(self._planned): self._rows.lines(),
@@ -302,35 +309,26 @@ class ShardWriter:
             **({} if facts is None else {shard_names.facts_path(self._path): [facts.encode().decode("utf-8")]}),
             **({self._inputs_name: self._inputs.lines()} if self._inputs_name else {}),
         }
-        checksums = {}
         for name, lines in more.items():
             with self._open(name, flushed=False) as file:
                 for line in lines:
                     file.write(line.encode("utf-8"))
-            sizes[name], checksums[name] = file.size, file.checksum
+            files[name] = file.size, file.checksum
         path = f"Split-{split}/{names.name(*self._planned, self._records)}"
         first, last = (self._ends[0], self._ends[-1]) if self._ends else (None, None)
-        origins_file, facts_file = origins_path(self._path), shard_names.facts_path(self._path)
         result = ShardResult(
             *self._planned,
             info=ShardInfo(split, path, self._records, self._data.size, self._data.checksum, first, last),
-            index_checksum=self._index.checksum,
-            index_bytes=self._index.size,
-            rows_bytes=sizes[rows_path(self._planned)],
             inputs=self._rows.count,
+            files=files,
             marks=dict(self._all.marks),
             tools=self._tools,
-            origins_bytes=sizes.get(origins_file, 0),
-            origins_checksum=checksums.get(origins_file, ""),
             copied=self._all.copied,
             damaged=self._all.damaged,
-            further={name: sizes[name] for name in [self._inputs_name] if name},
-            facts_bytes=sizes.get(facts_file, 0),
-            facts_checksum=checksums.get(facts_file, ""),
             unlabeled=0 if facts is None else facts.unlabeled,
             classes=() if facts is None else facts.classes,
         )
-        return result, [self._path, shard_names.index_path(self._path), *more]
+        return result, [self._path, *files]
 
 
 def rows_path(planned: PlannedShard) -> str:

@@ -13,9 +13,8 @@ from shardwright.errors import StorageError, UsageError
 from shardwright.running.progress import Progress, progress
 from shardwright.staging.staging import PlannedShard, Staging
 from shardwright.storage import buckets, durable, is_remote
-from shardwright.storage.leases import remove_all
 from shardwright.storage.locks import lock_folder
-from shardwright.storage.mirror import working_folder
+from shardwright.storage.mirror import remove_all, working_folder
 from shardwright.storage.object_store import ObjectInfo
 from shardwright.storage.own_names import SET_ASIDE, remove_tree
 from shardwright.storage.paths import split_url
@@ -26,6 +25,9 @@ _OURS = re.compile(rf"({SET_ASIDE.pattern})?([0-9a-f]{{64}}|[0-9a-f]{{32}})", re
 _GROUPS = re.compile(r"tensorflow-[0-9][^/]*|training", re.ASCII)
 # In a staging folder, the cache of probed files (`shardwright.ingest.known_files`), which all datasets share.
 PROBED = "probed"
+_SECONDS_BETWEEN_LOOKS = 0.5
+# There each check is a listing, which costs money.
+_ON_A_BUCKET = 10.0
 
 
 def staged_folders(staging_root: str) -> Iterator[Path]:
@@ -132,11 +134,6 @@ def _folders(folder: str) -> list[str]:
         return []
     with os.scandir(folder) as entries:
         return sorted(entry.name for entry in entries if entry.is_dir(follow_symlinks=False))
-
-
-_SECONDS_BETWEEN_LOOKS = 0.5
-# There each check is a listing, which costs money.
-_ON_A_BUCKET = 10.0
 
 
 @contextmanager

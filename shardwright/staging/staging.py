@@ -37,15 +37,14 @@ import google_crc32c
 
 from shardwright.dataset import shard_names
 from shardwright.dataset.ledger import LedgerRow, RowSorter, merged
-from shardwright.dataset.manifest import ShardInfo, origins_path
+from shardwright.dataset.manifest import ShardInfo
 from shardwright.dataset.record_facts import FactsCollector
 from shardwright.dataset.shard_names import ShardNames
 from shardwright.staging.shard_writer import Part, PlannedShard, RecordResult, ShardResult, ShardWriter, rows_path
 from shardwright.storage import buckets, durable, in_groups, is_remote, map_threads, readers
 from shardwright.storage.fingerprint import canonical_json
-from shardwright.storage.leases import leased, remove_unless_leased
 from shardwright.storage.locks import lock_file, locked_folder
-from shardwright.storage.mirror import Mirror, working_folder
+from shardwright.storage.mirror import Mirror, leased, remove_unless_leased, working_folder
 from shardwright.storage.own_names import make_own_folder, make_working_folder, remove_tree, set_aside
 from shardwright.storage.whole_files import WholeFile
 from shardwright.tfrecords.records import RecordWriter
@@ -136,27 +135,18 @@ class Staging:
         """Returns the path or URL by which any worker can read a finished file of the folder."""
         return f"{self.mirror.url}/{name}" if self.mirror else str(self.path(name))
 
-    def result(self, planned: PlannedShard) -> ShardResult | None:
-        """Returns the result of a shard when it is finished, else `None`."""
-        return self._result(planned, self._size)
-
-    def _result(self, planned: PlannedShard, size_of: Callable[[str], int | None]) -> ShardResult | None:
+    def result(self, planned: PlannedShard, size_of: Callable[[str], int | None] | None = None) -> ShardResult | None:
+        """Returns the result of a shard when it is finished, else `None`; `size_of` knows the sizes of staged files."""
         try:
             raw = json.loads(self._read(_done(planned)))
-            result = ShardResult(**{**raw, "info": ShardInfo(**raw["info"]), "classes": tuple(raw["classes"])})
-            shard = shard_names.shard_path(*planned)
-            sizes = {
-                shard: result.info.bytes,
-                shard_names.index_path(shard): result.index_bytes,
-                rows_path(planned): result.rows_bytes,
-                **({origins_path(shard): result.origins_bytes} if result.origins_bytes else {}),
-                **({shard_names.facts_path(shard): result.facts_bytes} if result.facts_bytes else {}),
-                **result.further,
-            }
-            # An earlier version had no checksum of the origins.
-            complete = result.tools == self.tools and bool(result.origins_bytes) == bool(result.origins_checksum)
-            complete = complete and all(size_of(name) == size for name, size in sizes.items())
-        except (OSError, ValueError, KeyError, TypeError):
+            files = {name: (size, checksum) for name, (size, checksum) in raw["files"].items()}
+            kept = {"info": ShardInfo(**raw["info"]), "files": files, "classes": tuple(raw["classes"])}
+            result = ShardResult(**{**raw, **kept})
+            sizes = {shard_names.shard_path(*planned): result.info.bytes}
+            sizes |= {name: size for name, (size, _) in files.items()}
+            size_of = size_of or self._size
+            complete = result.tools == self.tools and all(size_of(name) == size for name, size in sizes.items())
+        except (OSError, ValueError, KeyError, TypeError, AttributeError):
             return None
         return result if complete else None
 
@@ -169,7 +159,7 @@ class Staging:
         sizes = self.mirror.sizes()
 
         def result(one: PlannedShard) -> ShardResult | None:
-            return self._result(one, sizes.get) if _done(one) in sizes else None
+            return self.result(one, sizes.get) if _done(one) in sizes else None
 
         return list(map_threads(result, planned, readers(self.mirror.url)))
 
@@ -202,8 +192,8 @@ class Staging:
         Returns:
             The shard's result, new or from an earlier attempt.
         """
-        finished = self.result(planned)
-        if finished is not None and finished.has((*further, *filter(None, [inputs])), facts):
+        finished, wanted = self.result(planned), {*further, *filter(None, [inputs])}
+        if finished is not None and finished.files.keys() >= wanted and (facts is None or finished.has_facts):
             return finished
         with self._writer(planned, facts, inputs) as writer:
             for outcome in in_groups(outcomes, _weight):
@@ -306,8 +296,8 @@ class Staging:
     def _finish(self, writer: ShardWriter, names: ShardNames, further: Sequence[str] = ()) -> ShardResult:
         """Stores the files of a shard, then its `done` row."""
         result, stored = writer.finish(names)
-        sizes = {name: self.path(name).stat().st_size for name in further}
-        result = dataclasses.replace(result, further={**result.further, **sizes})
+        sizes = {name: (self.path(name).stat().st_size, "") for name in further}
+        result = dataclasses.replace(result, files={**result.files, **sizes})
         self._store([*stored, *further])
         done = _done(PlannedShard(result.split, result.number, result.total))
         self.share(done, canonical_json(dataclasses.asdict(result)).encode("utf-8"))

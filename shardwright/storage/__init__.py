@@ -19,8 +19,16 @@ import numpy.typing as npt
 from shardwright.storage import buckets, remote
 from shardwright.storage import local_files as local
 from shardwright.storage.checksum import BLAKE3, digest_of, md5_of, new_checksum
-from shardwright.storage.file_pins import KEY_BYTES, check_state, file_changed, look, states_of
-from shardwright.storage.hash_cache import FileHash, cached_hashes, hash_cached
+from shardwright.storage.file_pins import (
+    KEY_BYTES,
+    FileHash,
+    cached_hashes,
+    check_state,
+    file_changed,
+    hash_cached,
+    look,
+    states_of,
+)
 from shardwright.storage.limits import MOST_BYTES, MOST_TABLE_BYTES, check_size, open_regular, read_within
 from shardwright.storage.listing import EmptyListing, Listing, Refusal, StringArray
 from shardwright.storage.parallel import in_groups, map_threads, prefetch

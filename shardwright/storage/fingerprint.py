@@ -18,6 +18,8 @@ from shardwright.untrusted.json_text import parse_untrusted_json
 _NUMBER_BYTES = 8
 # `json.dumps` with options makes one for every call, several times an image.
 _ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+_DIGEST = "digest"
+_CHECKSUM = "blake3"
 
 
 def canonical_json(value: Any) -> str:
@@ -33,10 +35,6 @@ def fingerprint(value: Any) -> str:
 def text_number(text: str) -> int:
     """Returns a number of 63 bits, from 1, that represents a text where millions of texts take too much memory."""
     return int.from_bytes(digest_of(text.encode("utf-8"))[:_NUMBER_BYTES], "big") >> 1 | 1
-
-
-_DIGEST = "digest"
-_CHECKSUM = "blake3"
 
 
 def checksummed_json(row: Mapping[str, Any]) -> str:

@@ -2,6 +2,9 @@
 
 Credentials are the client's default ones (`gcloud auth application-default login`, `GOOGLE_APPLICATION_CREDENTIALS`,
 the machine's service account); `STORAGE_EMULATOR_HOST` leads it to an emulator without any.
+
+`keep_connections` and `convert_rows` use parts of google-cloud-storage that are not public. Checked with releases 2.19
+and 3.17; `tests/shardwright/storage/test_gcs_compat.py` fails when a release changes them.
 """
 
 from __future__ import annotations
@@ -11,15 +14,15 @@ import functools
 import http
 import os
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
 import requests
 import urllib3.exceptions
+from requests.adapters import HTTPAdapter
 
 from shardwright.errors import CredentialsError, UsageError
-from shardwright.storage.gcs_compat import convert_rows, keep_connections
 from shardwright.storage.object_store import Changed, Missing, ObjectInfo, Transient, Unreadable
 
 with warnings.catch_warnings():
@@ -28,6 +31,7 @@ with warnings.catch_warnings():
     import google.auth.exceptions
     import google.cloud.storage
     from google.api_core import exceptions
+
 
 try:
     from google.cloud.storage.exceptions import DataCorruption
@@ -45,29 +49,6 @@ _LOST = (
 )
 _FIELDS = "items(name,size,generation,md5Hash,crc32c),nextPageToken"
 _NAME_FIELDS = "items(name),prefixes,nextPageToken"
-
-
-@functools.cache
-def _client(connections: int) -> Any:
-    """Returns one client for all buckets and threads, with as many connections kept open as there are readers."""
-    client = google.cloud.storage.Client()
-    keep_connections(client, connections)
-    return client
-
-
-os.register_at_fork(after_in_child=_client.cache_clear)
-
-
-def _listed(item: Mapping[str, str]) -> ObjectInfo:
-    """Returns an object as the JSON API lists it."""
-    checksum = _checksum(item.get("md5Hash"), item.get("crc32c"))
-    return ObjectInfo(item["name"], int(item["size"]), str(item["generation"]), checksum)
-
-
-def _checksum(md5: str | None, crc32c: str | None) -> str:
-    """Returns the listed checksum of an object's bytes; one that was composed of others has no MD5."""
-    kind, value = ("md5", md5) if md5 else ("crc32c", crc32c)
-    return f"{kind}:{base64.b64decode(value).hex()}" if value else ""
 
 
 class GcsStore:
@@ -207,3 +188,64 @@ class GcsStore:
             f"gs://{self._name}: no valid Google credentials ({str(error).splitlines()[0]}). Run `gcloud auth "
             "application-default login`, or set GOOGLE_APPLICATION_CREDENTIALS to the file of a service account's key."
         )
+
+
+@functools.cache
+def _client(connections: int) -> Any:
+    """Returns one client for all buckets and threads, with as many connections kept open as there are readers."""
+    client = google.cloud.storage.Client()
+    keep_connections(client, connections)
+    return client
+
+
+os.register_at_fork(after_in_child=_client.cache_clear)
+
+
+def _listed(item: Mapping[str, str]) -> ObjectInfo:
+    """Returns an object as the JSON API lists it."""
+    checksum = _checksum(item.get("md5Hash"), item.get("crc32c"))
+    return ObjectInfo(item["name"], int(item["size"]), str(item["generation"]), checksum)
+
+
+def _checksum(md5: str | None, crc32c: str | None) -> str:
+    """Returns the listed checksum of an object's bytes; one that was composed of others has no MD5."""
+    kind, value = ("md5", md5) if md5 else ("crc32c", crc32c)
+    return f"{kind}:{base64.b64decode(value).hex()}" if value else ""
+
+
+class _Adapter(HTTPAdapter):
+    """Keeps as many connections open as there are readers, and refuses an answer shorter than its stated length.
+
+    With the ten connections of `requests`, most of the readers' would be closed and made again for each object.
+    """
+
+    def build_response(self, req: requests.PreparedRequest, resp: Any) -> requests.Response:
+        resp.enforce_content_length = True  # The default of urllib3 2; before, a truncated body passed.
+        return super().build_response(req, resp)
+
+
+def keep_connections(client: Any, connections: int) -> None:
+    """Lets a client keep `connections` connections open, check the length of each answer, and ask for nothing else.
+
+    Args:
+        client: a `google.cloud.storage.Client`; its session is not public.
+        connections: how many.
+    """
+    # Else releases from 3.17 on ask for each bucket's metadata in another thread, which needs one more permission.
+    client._bucket_metadata_cache = None
+    adapter = _Adapter(pool_maxsize=connections)
+    for scheme in ("https://", "http://"):
+        client._http.mount(scheme, adapter)
+
+
+def convert_rows(listing: Any, convert: Callable[[Mapping[str, str]], Any]) -> Any:
+    """Returns a listing whose rows are made by `convert`, which takes each as the JSON API sends it.
+
+    Making an object of the client for each row takes ten times as long.
+
+    Args:
+        listing: from the client's `list_blobs`, before its first page.
+        convert: takes a row.
+    """
+    listing.item_to_value = lambda _, item: convert(item)
+    return listing

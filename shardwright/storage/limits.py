@@ -93,19 +93,13 @@ def read_within(
         check_size(path, size, most)
         if start:
             file.seek(start)
-        # Memory is taken for all bytes that are asked for.
-        data = file.read() if stop is None else _read_part(file, size)
+        # Memory is taken for all bytes that are asked for. One call reads them, but for a part of gigabytes.
+        data = file.read() if stop is None else file.read(max(0, size))
+        while stop is not None and len(data) < size and (more := file.read(size - len(data))):
+            data += more
         if check is not None:
             check(file.fileno())
         return data
-
-
-def _read_part(file: IO[bytes], size: int) -> bytes:
-    data = file.read(max(0, size))
-    # One call, but for a part of gigabytes.
-    while len(data) < size and (more := file.read(size - len(data))):
-        data += more
-    return data
 
 
 def check_size(path: str, size: int, most: int | None) -> None:
@@ -139,13 +133,9 @@ def bounded_lines(file: TextIO) -> Iterator[str]:
             number += 1
             size += len(part)
             if number > due:
-                _check_lines(number, size)
+                try:
+                    LINES.check_objects(number, size)
+                except OverBudget as error:
+                    raise LineTooLong(str(error)) from None
                 due += _LINES_BETWEEN
             yield part
-
-
-def _check_lines(number: int, size: int) -> None:
-    try:
-        LINES.check_objects(number, size)
-    except OverBudget as error:
-        raise LineTooLong(str(error)) from None

@@ -26,6 +26,15 @@ import numpy as np
 
 from shardwright.errors import UsageError
 
+_PACKED_TOGETHER = 8192
+EVERYTHING: tuple[str, ...] = ("**", "*")
+# Thumbnails, waste baskets and records of folders, which systems put among the files of their users.
+_OF_SYSTEMS = (
+    *("@eadir", "#recycle", "#snapshot", "@recycle", "$recycle.bin", "lost+found"),
+    *("__macosx", "__pycache__", "thumbs.db", "ehthumbs.db", "desktop.ini", "icon\r"),
+)
+_WILDCARD = re.compile(r"[*?\[]")
+
 
 class StringArray(Sequence[str]):
     """An immutable list of texts that keeps them as UTF-8, one after the other.
@@ -75,9 +84,6 @@ class StringArray(Sequence[str]):
 
     def __repr__(self) -> str:
         return f"StringArray({list(self)!r})"
-
-
-_PACKED_TOGETHER = 8192
 
 
 class Found(NamedTuple):
@@ -149,16 +155,6 @@ class _Packed(NamedTuple):
         # The iterators that replace absent pins and checksums never end.
         for key, name, size, pin, checksum in zip(self.keys, self.names, self.sizes, pins, checksums, strict=False):
             yield Found(key, key != name, name, size, pin, checksum)
-
-
-EVERYTHING: tuple[str, ...] = ("**", "*")
-# Thumbnails, waste baskets and records of folders, which systems put among the files of their users.
-_OF_SYSTEMS = (
-    *("@eadir", "#recycle", "#snapshot", "@recycle", "$recycle.bin", "lost+found"),
-    *("__macosx", "__pycache__", "thumbs.db", "ehthumbs.db", "desktop.ini", "icon\r"),
-)
-
-_WILDCARD = re.compile(r"[*?\[]")
 
 
 class EmptyListing(UsageError):

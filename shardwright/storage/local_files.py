@@ -43,14 +43,10 @@ def list_names(folder: str) -> list[str]:
     return sorted(entry.name for entry in found if not (entry.is_symlink() and os.path.isdir(entry.path)))
 
 
-def _opened(path: str) -> TextIO:
-    return open(path, encoding="utf-8-sig", newline="", buffering=_TOGETHER, opener=regular)
-
-
 def open_text(path: str, most: int | None) -> TextIO:
     """Opens a table of labels; a message names `input.labels.path`."""
     try:
-        file = _opened(path)
+        file = open(path, encoding="utf-8-sig", newline="", buffering=_TOGETHER, opener=regular)  # noqa: SIM115
     except FileNotFoundError:
         raise UsageError(f"input.labels.path: {path} does not exist. Check the path.") from None
     except IsADirectoryError:

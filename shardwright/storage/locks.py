@@ -21,6 +21,8 @@ from shardwright.storage.own_names import (
 )
 
 _OF_INGEST = "Make room, or set run.staging to a folder with more; finished shards are kept."
+# Descriptor -> device and inode of each file that this process has locked alone.
+_locked: dict[int, tuple[int, int]] = {}
 
 
 def lock_file(file: int | IO[str], *, shared: bool = False, wait: bool = False) -> bool:
@@ -44,10 +46,6 @@ def lock_file(file: int | IO[str], *, shared: bool = False, wait: bool = False) 
     if not shared:
         _note_locked(file if isinstance(file, int) else file.fileno())
     return True
-
-
-# Descriptor -> device and inode of each file that this process has locked alone.
-_locked: dict[int, tuple[int, int]] = {}
 
 
 def _note_locked(descriptor: int) -> None:

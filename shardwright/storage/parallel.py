@@ -20,6 +20,10 @@ _MOST_BYTES = 256 << 20
 
 _In = TypeVar("_In")
 _Out = TypeVar("_Out")
+# Items that `in_groups` takes together, and their bytes.
+_GROUP, _GROUP_BYTES = 16, 32 << 20
+_AHEAD = 8
+_Item = TypeVar("_Item")
 
 
 def map_threads(
@@ -58,10 +62,6 @@ def map_threads(
                 future.cancel()
 
 
-# Items that `in_groups` takes together, and their bytes.
-_GROUP, _GROUP_BYTES = 16, 32 << 20
-
-
 def in_groups(items: Iterable[_In], weigh: Callable[[_In], int]) -> Iterator[_In]:
     """Takes several items together, and yields them one by one.
 
@@ -81,11 +81,6 @@ def in_groups(items: Iterable[_In], weigh: Callable[[_In], int]) -> Iterator[_In
             yield from group
             group, size = [], 0
     yield from group
-
-
-_AHEAD = 8
-
-_Item = TypeVar("_Item")
 
 
 class _Opened(NamedTuple):

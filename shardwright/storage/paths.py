@@ -17,6 +17,8 @@ from shardwright.untrusted.json_text import is_text
 _MARK = "\0"
 # The rest of a folder's URL: without the characters of a glob or of a pattern.
 _FOLDER = r"(/[^\s*?\[\]{}]*)?"
+# cloud.google.com/storage/docs/naming-buckets: a name with dots may be longer, but none of its parts; no IP addresses.
+_GCS_BUCKET = r"(?![^/]*[^./]{64})(?!\d+(\.\d+){3}(/|$))[a-z0-9][a-z0-9._-]{1,220}[a-z0-9]"
 
 
 @dataclass(frozen=True)
@@ -48,14 +50,20 @@ class Scheme:
         return re.fullmatch(re.escape(self.prefix) + self.bucket_pattern + _FOLDER, text) is not None
 
 
-# cloud.google.com/storage/docs/naming-buckets: a name with dots may be longer, but none of its parts; no IP addresses.
-_GCS_BUCKET = r"(?![^/]*[^./]{64})(?!\d+(\.\d+){3}(/|$))[a-z0-9][a-z0-9._-]{1,220}[a-z0-9]"
 GCS = Scheme("gs://", "gcs", _GCS_BUCKET, ranged_reads=True)
+
+
 S3 = Scheme("s3://", "s3", lists_unsure_checksums=True)
+
+
 # S3's protocol in a cluster, as Kubeflow names its own store: mounted only, not read here.
 MINIO = Scheme("minio://", "minio")
+
+
 # The stores that this package reads and writes, and those that containers mount.
 SCHEMES = (GCS, S3)
+
+
 MOUNTED_SCHEMES = (*SCHEMES, MINIO)
 
 

@@ -7,6 +7,7 @@ consoles make; names with empty segments, `.` or `..`, or with a NUL are refused
 from __future__ import annotations
 
 import io
+import re
 from collections.abc import Iterable
 from dataclasses import replace
 from typing import TextIO
@@ -169,7 +170,7 @@ class _Listed:
         # A folder of masks is left out with everything in it, unless the images themselves are in it.
         inside = None if leave_out is None or folder.startswith(_folder(leave_out)) else _folder(leave_out)
         # The text before the first wildcard limits the listing.
-        literal = _literal(segments[0])
+        literal = re.split(r"[*?\[]", segments[0])[0]
         for info in buckets.list_objects(folder + literal) if literal else buckets.list_tree(folder):
             self.any = True
             name = info.name[start:]
@@ -178,7 +179,7 @@ class _Listed:
 
     def _take(self, pattern: Pattern, name: str, info: ObjectInfo) -> None:
         parts = name.split("/")
-        if any(is_hidden(part) and part not in (".", "..") for part in parts) or not _takes(pattern, parts):
+        if any(is_hidden(part) and part not in (".", "..") for part in parts) or not pattern.matches(name):
             return
         key, problem = key_of(name)
         problem = problem or _problem_of(name, info)
@@ -193,19 +194,6 @@ class _Listed:
 
 def _updated(info: ObjectInfo) -> float:
     return info.updated
-
-
-def _literal(segment: str) -> str:
-    """Returns the part of a pattern's segment before its first wildcard."""
-    return segment[: next((i for i in range(len(segment)) if has_wildcard(segment[: i + 1])), len(segment))]
-
-
-def _takes(pattern: Pattern, parts: Iterable[str]) -> bool:
-    *folders, name = parts
-    states = pattern.start()
-    for folder in folders:
-        states = pattern.into_folder(states, folder)
-    return pattern.takes_file(states, name)
 
 
 def _problem_of(name: str, info: ObjectInfo) -> tuple[str, str] | None:

@@ -50,28 +50,6 @@ _UNKNOWN_USER = (
 )
 
 
-@functools.cache
-def _client(connections: int) -> Any:
-    """Returns one client for all buckets and threads, with as many connections as there are readers."""
-    return boto3.session.Session().client(
-        "s3", config=Config(max_pool_connections=connections, retries={"total_max_attempts": 1}, **_TIMEOUTS)
-    )
-
-
-def _checksum(tag: str) -> str:
-    """Returns the checksum that an entity tag contains; the tag of an object that was uploaded in parts has none.
-
-    The tag of an object that is encrypted with SSE-KMS or SSE-C looks the same, but is not the MD5 of its bytes.
-    """
-    return f"md5:{tag[1:-1]}" if _MD5_TAG.fullmatch(tag) else ""
-
-
-def _sure_checksum(found: dict[str, Any]) -> str:
-    """Returns the checksum in the answer to a HEAD request, which shows the encryption."""
-    plain = found.get("ServerSideEncryption") in _PLAIN and "SSECustomerAlgorithm" not in found
-    return _checksum(found["ETag"]) if plain else ""
-
-
 class S3Store:
     """A bucket of S3 or of a store with its API; an object's pin is its ETag.
 
@@ -195,3 +173,25 @@ class S3Store:
 
     def _wrong_region(self, problem: str) -> UsageError:
         return UsageError(f"s3://{self._bucket}: is in another region ({problem}). Set AWS_DEFAULT_REGION.")
+
+
+@functools.cache
+def _client(connections: int) -> Any:
+    """Returns one client for all buckets and threads, with as many connections as there are readers."""
+    return boto3.session.Session().client(
+        "s3", config=Config(max_pool_connections=connections, retries={"total_max_attempts": 1}, **_TIMEOUTS)
+    )
+
+
+def _checksum(tag: str) -> str:
+    """Returns the checksum that an entity tag contains; the tag of an object that was uploaded in parts has none.
+
+    The tag of an object that is encrypted with SSE-KMS or SSE-C looks the same, but is not the MD5 of its bytes.
+    """
+    return f"md5:{tag[1:-1]}" if _MD5_TAG.fullmatch(tag) else ""
+
+
+def _sure_checksum(found: dict[str, Any]) -> str:
+    """Returns the checksum in the answer to a HEAD request, which shows the encryption."""
+    plain = found.get("ServerSideEncryption") in _PLAIN and "SSECustomerAlgorithm" not in found
+    return _checksum(found["ETag"]) if plain else ""

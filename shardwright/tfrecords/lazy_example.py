@@ -86,7 +86,6 @@ class LazyExample(ExampleFeatures):
         self._places = feature_places(data)
 
     def get(self, name: str) -> DecodedFeature | None:
-        """See `ExampleFeatures.get`."""
         place = self._places.get(name)
         return None if place is None else feature_values(self._data, place)
 
@@ -127,12 +126,10 @@ class LazyExample(ExampleFeatures):
         return found
 
     def packed(self, name: str) -> bytes | None:
-        """See `ExampleFeatures.packed`."""
         place = self._places.get(name)
         return None if place is None else bytes(packed_numbers(self._data, place) or b"") or None
 
     def first(self, name: str) -> bytes | int | float | None:
-        """See `ExampleFeatures.first`."""
         place = self._places.get(name)
         number = None if place is None else _single(self._data, *place)
         if number is not None:
@@ -140,7 +137,6 @@ class LazyExample(ExampleFeatures):
         return _first(self.get(name))
 
     def length(self, name: str) -> int:
-        """See `ExampleFeatures.length`."""
         place = self._places.get(name)
         string = None if place is None else first_string(self._data, place)
         return 0 if string is None else string[1] - string[0]
@@ -157,14 +153,12 @@ class FeatureValues(ExampleFeatures):
         self._features = features
 
     def get(self, name: str) -> DecodedFeature | None:
-        """See `ExampleFeatures.get`."""
         value = self._features.get(name)
         if type(value) is EncodedFeature:
             return feature_values(value.feature, (0, len(value.feature)))
         return None if value is None else stored_values(name, value)
 
     def packed(self, name: str) -> bytes | None:
-        """See `ExampleFeatures.packed`."""
         value = self._features.get(name)
         if isinstance(value, PackedInts):
             return value.packed or None
@@ -174,7 +168,6 @@ class FeatureValues(ExampleFeatures):
         return pack_int64(values.astype(np.int64, copy=False)) or None
 
     def first(self, name: str) -> bytes | int | float | None:
-        """See `ExampleFeatures.first`."""
         value = self._features.get(name)
         if value is None or type(value) is bytes or type(value) is int:
             return value
@@ -188,14 +181,12 @@ class FeatureValues(ExampleFeatures):
         return _first(stored_values(name, value))
 
     def integers(self, name: str) -> list[int]:
-        """See `ExampleFeatures.integers`."""
         value = self._features.get(name)
         if type(value) is TypedList and value.kind == "int64" and type(value.values) is list:
             return [int(number) for number in value.values]
         return super().integers(name)
 
     def length(self, name: str) -> int:
-        """See `ExampleFeatures.length`."""
         value = self._features.get(name)
         if type(value) is EncodedFeature:
             string = first_string(value.feature, (0, len(value.feature)))

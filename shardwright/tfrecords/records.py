@@ -12,6 +12,8 @@ two kinds of values in a feature. Such an Example is refused (`AmbiguousExample`
 trained on could be different data.
 """
 
+from __future__ import annotations
+
 import os
 import struct
 from collections.abc import Iterator
@@ -42,10 +44,10 @@ _LENGTH = struct.Struct("<Q")
 _CRC = struct.Struct("<I")
 
 DecodedFeature = list[bytes] | npt.NDArray[np.int64] | npt.NDArray[np.float32]
-
-
-class _Writable(Protocol):
-    def write(self, data: bytes, /) -> Any: ...
+# Tags of numbers that are written one by one.
+_ONE_BY_ONE = {FLOAT_LIST: 1 << 3 | FIXED32, INT64_LIST: 1 << 3 | VARINT}
+_NO_KIND = 0
+Place = tuple[int, int]
 
 
 # --- frames ---------------------------------------------------------------------------------------------------------
@@ -117,6 +119,10 @@ class RecordWriter:
         self._file.write(_CRC.pack(masked_crc(*payload)))
         self._offset += length
         return offset, length
+
+
+class _Writable(Protocol):
+    def write(self, data: bytes, /) -> Any: ...
 
 
 def read_records(
@@ -199,10 +205,6 @@ def _check_payload(payload: bytes, footer: bytes, where: str) -> None:
 # --- reading an Example ---------------------------------------------------------------------------------------------
 
 _MESSAGE, _VALUE = 1 << 3 | DELIMITED, 2 << 3 | DELIMITED
-# Tags of numbers that are written one by one.
-_ONE_BY_ONE = {FLOAT_LIST: 1 << 3 | FIXED32, INT64_LIST: 1 << 3 | VARINT}
-_NO_KIND = 0
-Place = tuple[int, int]
 
 
 class AmbiguousExample(RecordError):

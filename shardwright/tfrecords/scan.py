@@ -58,6 +58,11 @@ _LARGEST = 1 << 30
 _CHUNK = 1 << 20
 # zlib's number for: gzip or zlib, detected from the header, with the largest window.
 _GZIP_OR_ZLIB = 32 + zlib.MAX_WBITS
+# The numbers of types.proto.
+_TYPES = dict(
+    enumerate(["float32", "float64", "int32", "uint8", "int16", "int8", "string", "complex64", "int64", "bool"], 1)
+) | {14: "bfloat16", 17: "uint16", 18: "complex128", 19: "float16", 22: "uint32", 23: "uint64"}
+_SHOWN = 40
 
 
 class ScannedRecord(NamedTuple):
@@ -241,11 +246,9 @@ class Unpacked(io.RawIOBase):
         self._waiting = b""
 
     def readable(self) -> bool:
-        """See `io.RawIOBase`."""
         return True
 
     def readinto(self, buffer: Any, /) -> int:
-        """See `io.RawIOBase`."""
         while True:
             if self._engine.eof:
                 self._waiting = self._engine.unused_data or self._file.read(_CHUNK)
@@ -262,13 +265,6 @@ class Unpacked(io.RawIOBase):
                 self._budget.check_unpacked(self._count, self._size)
                 buffer[: len(unpacked)] = unpacked
                 return len(unpacked)
-
-
-# The numbers of types.proto.
-_TYPES = dict(
-    enumerate(["float32", "float64", "int32", "uint8", "int16", "int8", "string", "complex64", "int64", "bool"], 1)
-) | {14: "bfloat16", 17: "uint16", 18: "complex128", 19: "float16", 22: "uint32", 23: "uint64"}
-_SHOWN = 40
 
 
 class OtherRecordError(RecordError):

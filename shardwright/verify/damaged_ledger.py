@@ -9,30 +9,23 @@ import io
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NamedTuple
 
 from shardwright.dataset import ledger
 from shardwright.dataset import manifest as dataset_manifest
-from shardwright.dataset.ledger import STATUSES, WRITTEN, LedgerRow
-from shardwright.dataset.manifest import Manifest
+from shardwright.dataset.ledger import WRITTEN, LedgerRow
+from shardwright.dataset.manifest import IndexRow, Manifest
 from shardwright.dataset.reader import ImageDataset
 from shardwright.dataset.shard_names import LEDGER_FOLDER
 from shardwright.storage import open_file, read_bytes
 from shardwright.storage.checksum import checksum_of, new_checksum
 from shardwright.storage.fingerprint import canonical_json
-from shardwright.untrusted.json_text import parse_untrusted_json
 from shardwright.verify import findings as what
 from shardwright.verify.findings import VerifyFinding
 
-
-class IndexRow(NamedTuple):
-    """One line of an index."""
-
-    key: str
-    offset: int
-    length: int
+_SHOWN = 5
 
 
 @dataclass(frozen=True)
@@ -63,28 +56,21 @@ def read_index(file: Path) -> Index:
 
 def _index_row(line: bytes) -> IndexRow | None:
     try:
-        row = IndexRow(**parse_untrusted_json(line))
-        whole = canonical_json(row._asdict()).encode("utf-8") + b"\n" == line
-    except (ValueError, TypeError):
+        row = IndexRow.from_json(line)
+        return row if canonical_json(row._asdict()).encode("utf-8") + b"\n" == line else None
+    except (ValueError, KeyError, TypeError):
         return None
-    sound = isinstance(row.key, str) and type(row.offset) is int and type(row.length) is int
-    return row if whole and sound else None
 
 
 def read_ledger(file: Path) -> Iterator[tuple[bytes, LedgerRow | None]]:
     """Yields the lines of a ledger's part, each with its row, `None` for a damaged line. May raise `OSError`."""
     with open_file(str(file)) as lines:
         for line in lines:
-            yield line, _ledger_row(line)
-
-
-def _ledger_row(line: bytes) -> LedgerRow | None:
-    try:
-        row = LedgerRow.from_json(line.decode("utf-8"))
-        whole = row.to_json().encode("utf-8") + b"\n" == line
-    except (ValueError, TypeError, RecursionError):
-        return None
-    return row if whole and isinstance(row.key, str) and row.status in STATUSES else None
+            row = None
+            with suppress(ValueError, TypeError, RecursionError):
+                row = LedgerRow.from_json(line.decode("utf-8"))
+                row = row if row.to_json().encode("utf-8") + b"\n" == line else None
+            yield line, row
 
 
 def ledger_keys(root: Path, parts: Sequence[str], split: str, shard: int) -> dict[int, str]:
@@ -98,9 +84,6 @@ def ledger_keys(root: Path, parts: Sequence[str], split: str, shard: int) -> dic
         except OSError:
             continue
     return keys
-
-
-_SHOWN = 5
 
 
 @dataclass
@@ -129,7 +112,8 @@ def check_ledger(dataset: ImageDataset) -> LedgerCheck:
                 digest.update(line)
                 check.bytes += len(line)
                 if row is not None:
-                    counts.update(_counted(row))
+                    what_of = f"records/{row.split}" if row.status == ledger.WRITTEN else f"{row.status}/{row.code}"
+                    counts.update(("inputs", row.status, what_of))
                     if row.key == before:
                         again.append(VerifyFinding(part, what.ROW, "another row of this key", key=row.key, line=number))
                     before = row.key
@@ -140,12 +124,6 @@ def check_ledger(dataset: ImageDataset) -> LedgerCheck:
     if not check.findings:
         check.findings += [*_totals(dataset.manifest, counts), *again]
     return check
-
-
-def _counted(row: LedgerRow) -> Iterator[str]:
-    yield "inputs"
-    yield row.status
-    yield f"records/{row.split}" if row.status == ledger.WRITTEN else f"{row.status}/{row.code}"
 
 
 def _totals(manifest: Manifest, counts: Counter[str]) -> Iterator[VerifyFinding]:

@@ -24,6 +24,14 @@ from shardwright.tfrecords.scan import begins_as_records, is_compressed, is_imag
 
 _ANY_SIZE = 2**31
 _SHOWN_VALUES = 6
+# Records of a file that are parsed; all records are counted, and their checksums compared.
+PARSED_RECORDS = 1000
+_START = 1 << 16
+_LISTED = 5
+_UPPER_HALF = "\N{UPPER HALF BLOCK}"
+_END = "\x1b[0m"
+# A larger image may be a decompression bomb.
+_MOST_PIXELS = 1 << 28
 
 
 @dataclass(frozen=True)
@@ -77,7 +85,8 @@ def view_record(payload: bytes, where: str) -> RecordView:
     except RecordError as error:
         raise DatasetError(f"{where}: not a tf.train.Example: {error}.") from None
     views = tuple(_view(name, values) for name, values in sorted(example.items()))
-    pictures = [name for name, values in example.items() if _is_picture(values)]
+    single = {name: values[0] for name, values in example.items() if isinstance(values, list) and len(values) == 1}
+    pictures = [name for name, value in single.items() if is_image(value)]
     # A mask may be stored as a picture, too.
     whole = [name for name in pictures if "segmentation" not in name and "mask" not in name]
     return RecordView(where, len(payload), views, next(iter(whole or pictures), ""))
@@ -112,10 +121,6 @@ def kind_of(values: DecodedFeature) -> str:
     return "bytes" if isinstance(values, list) else str(values.dtype.name)
 
 
-def _is_picture(values: DecodedFeature) -> bool:
-    return isinstance(values, list) and len(values) == 1 and is_image(values[0])
-
-
 def _view(name: str, values: DecodedFeature) -> FeatureView:
     size = sum(map(len, values)) if isinstance(values, list) else 0
     if isinstance(values, list):
@@ -142,12 +147,6 @@ def _of_bytes(data: bytes) -> str:
     shown = text if data else ""
     escaped = shown if shown.isprintable() else ascii(shown)
     return escaped + ("..." if len(data) > len(shown.encode()) else "")
-
-
-# Records of a file that are parsed; all records are counted, and their checksums compared.
-PARSED_RECORDS = 1000
-_START = 1 << 16
-_LISTED = 5
 
 
 @dataclass(frozen=True)
@@ -307,12 +306,6 @@ def _parse(view: FileView, payload: bytes, where: str) -> None:
 def _describe(view: FileView, problem: str) -> None:
     if len(view.others) < _LISTED:
         view.others.append(problem)
-
-
-_UPPER_HALF = "\N{UPPER HALF BLOCK}"
-_END = "\x1b[0m"
-# A larger image may be a decompression bomb.
-_MOST_PIXELS = 1 << 28
 
 
 def draw(encoded: bytes, columns: int, rows: int) -> str:

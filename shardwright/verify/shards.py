@@ -40,6 +40,8 @@ from shardwright.verify.damaged_ledger import Index, ledger_keys, read_index
 from shardwright.verify.findings import VerifyFinding, VerifyReport
 
 _KEY, _IMAGE = "image/key", "image/encoded"
+_START = 1 << 16
+_CODES = {DAMAGED: what.PAYLOAD_CHECKSUM, TRUNCATED: what.TRUNCATED}
 
 
 @dataclass(frozen=True)
@@ -107,30 +109,20 @@ def check_shard(task: ShardTask) -> ShardCheck:
         problem = f"contains {len(records)} records, the manifest lists {shard.records}"
         check.findings.append(VerifyFinding(shard.path, what.TOTALS, problem))
     if not whole and not walk.findings:
-        check.findings.append(_unplaced(shard, size))
+        code, problem = what.HASH, "its BLAKE3 is not the manifest's, though every record's checksum holds"
+        if size != shard.bytes:
+            code, problem = what.SIZE, f"{size} bytes, the manifest lists {shard.bytes}"
+        check.findings.append(VerifyFinding(shard.path, code, problem))
     index_whole = index.checksum == task.index_checksum
     if index.problem:
         check.findings.append(VerifyFinding(index_path, what.MISSING, index.problem))
     elif whole or not index_whole:
         check.findings += _index_findings(task, index_path, index, records, index_whole)
-    if index_whole:
-        check.findings += _end_findings(shard, index_path, index)
-    return check
-
-
-def _unplaced(shard: LocatedShard, size: int) -> VerifyFinding:
-    if size != shard.bytes:
-        return VerifyFinding(shard.path, what.SIZE, f"{size} bytes, the manifest lists {shard.bytes}")
-    return VerifyFinding(
-        shard.path, what.HASH, "its BLAKE3 is not the manifest's, though every record's checksum holds"
-    )
-
-
-def _end_findings(shard: LocatedShard, path: str, index: Index) -> Iterator[VerifyFinding]:
     ends = [row.key if row else None for row in (index.rows[:1] + index.rows[-1:])] or [None, None]
-    if ends != [shard.first_key, shard.last_key]:
+    if index_whole and ends != [shard.first_key, shard.last_key]:
         problem = f"first and last key are {ends}, the manifest lists {[shard.first_key, shard.last_key]}"
-        yield VerifyFinding(path, what.TOTALS, problem)
+        check.findings.append(VerifyFinding(index_path, what.TOTALS, problem))
+    return check
 
 
 class _Walk:
@@ -271,10 +263,6 @@ def _index_findings(
         yield VerifyFinding(path, what.HASH, "its BLAKE3 is not the manifest's, though its lines fit the records")
 
 
-_START = 1 << 16
-_CODES = {DAMAGED: what.PAYLOAD_CHECKSUM, TRUNCATED: what.TRUNCATED}
-
-
 def verify_file(path: str) -> VerifyReport:
     """Verifies a file of TFRecords, plain or compressed, of any origin.
 
@@ -301,17 +289,15 @@ def verify_file(path: str) -> VerifyReport:
                 else:
                     count += 1
                     size += len(record.payload)
-                    found += _ambiguities(path, record.number, record.offset, record.payload)
+                    try:
+                        check_example(record.payload)
+                    except AmbiguousExample as error:
+                        problem = str(error)
+                        found.append(
+                            VerifyFinding(path, what.PAYLOAD, problem, record=record.number, offset=record.offset)
+                        )
+                    except RecordError:
+                        continue  # Payloads of another kind are none of our business.
     except OSError as error:
         raise UsageError(f"{path}: cannot be read ({error.strerror or error}). Check the path.") from None
     return VerifyReport(path, tuple(found), 1, count, size)
-
-
-def _ambiguities(path: str, number: int, offset: int, payload: bytes) -> Iterator[VerifyFinding]:
-    """Yields what is wrong with an Example that parsers read differently; other payloads are none of our business."""
-    try:
-        check_example(payload)
-    except AmbiguousExample as error:
-        yield VerifyFinding(path, what.PAYLOAD, str(error), record=number, offset=offset)
-    except RecordError:
-        return

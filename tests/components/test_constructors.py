@@ -23,11 +23,14 @@ from shardwright.components import (
     ClassFolders,
     DataGate,
     Drift,
+    Evaluator,
     FileNames,
+    Gate,
     ImageEvaluator,
     ImageExampleGen,
     ImageTrainer,
     ImageTransform,
+    Input,
     InputResolver,
     LabelCsv,
     Predictor,
@@ -38,14 +41,15 @@ from shardwright.components import (
     Skew,
     StatisticsGen,
     Text,
+    Trainer,
+    Transform,
 )
-from shardwright.components.image_trainer.component import TrainerOptions, _submission
+from shardwright.components.image_trainer.component import _submission
 from shardwright.components.image_trainer.spec import TrainRecipe
-from shardwright.config import load_config, parse_config
-from shardwright.config.input import LabelsConfig
+from shardwright.config import Config, load_config, parse_config
+from shardwright.config.constructors import SECTIONS
+from shardwright.config.parse_values import keys_of, section_of
 from shardwright.config.split import SplitConfig
-from shardwright.config.trainer import TrainerConfig
-from shardwright.config.transform import TransformConfig
 from shardwright.errors import CheckFailed, ConfigError, UsageError
 from shardwright.ingest.identify import IngestSource
 
@@ -92,7 +96,37 @@ def test_a_docstring_has_every_parameter_and_an_example(component):
         assert "..." in call or eval(call, {name: getattr(public, name) for name in public.__all__}), call
 
 
+# What a component takes besides channels and the configuration.
+OWN = {
+    "BaselineResolver": {"push_directory", "baseline_digest"},
+    "ImageEvaluator": {"eval_config"},
+    "ImageExampleGen": {"base"},
+    "ImageTrainer": {"base", "run_fn", "module_file", "custom_config", "custom_job"},
+    "InputResolver": {"data_root", "span"},
+    "Predictor": {"base", "dialect", "batch_size"},
+    "Pusher": {"push_directory"},
+    "Report": {"base"},
+    "StatisticsGen": {"feature_names", "allow_absent"},
+}
+
+
+@pytest.mark.parametrize("component", COMPONENTS, ids=lambda component: component.__name__)
+def test_a_component_takes_channels_and_what_the_configuration_has(component):
+    given = inspect.signature(component).parameters
+    channels = {name for name, one in given.items() if "BaseChannel" in one.annotation}
+    assert channels <= set(component.SPEC_CLASS.INPUTS)
+    sections = set(given) - channels - OWN.get(component.__name__, set())
+    assert sections <= set(keys_of(Config))
+    for name in sections:
+        section = section_of(keys_of(Config)[name])
+        assert given[name].annotation == (f"Options[{section.__name__}]" if section else given[name].annotation)
+    assert not any(one.kind in (one.VAR_KEYWORD, one.VAR_POSITIONAL) for one in given.values())
+    taken = inspect.signature(component.from_config).parameters
+    assert list(taken) == ["config", *given]
+
+
 def test_all_names_are_there_and_no_others():
+    assert set(SECTIONS) <= set(public.__all__)
     assert {component.__name__ for component in COMPONENTS} <= set(public.__all__)
     assert public.__all__ == sorted(public.__all__)
     for name in public.__all__:
@@ -101,38 +135,39 @@ def test_all_names_are_there_and_no_others():
         getattr(public, "ImageTrainr")  # noqa: B009 -- the name is not one that a type checker knows
 
 
-def test_transform_has_the_options_of_the_configuration():
+def test_transform_takes_its_section():
     examples, schema = channel("Examples"), channel("Schema")
-    names = set(inspect.signature(ImageTransform.__init__).parameters)
-    assert {field.name for field in dataclasses.fields(TransformConfig)} <= names
     assert plain(ImageTransform(examples)) == plain(ImageTransform.from_config(config_of(), examples))
     given = ImageTransform(
-        examples, schema, size=(64, 96), encoding="png", optimize=True, text={"note": Text(vocabulary=9)},
-        max_rejects=0.2,
-    )  # fmt: skip
+        examples,
+        schema,
+        transform=Transform(size=(64, 96), encoding="png", optimize=True, text={"note": Text(vocabulary=9)}),
+        rejects={"max_fraction": 0.2},
+    )
     section = {"size": [64, 96], "encoding": "png", "optimize": True, "text": {"note": {"vocabulary": 9}}}
-    same = ImageTransform.from_config(config_of(transform=section, rejects={"max_fraction": 0.2}), examples, schema)
-    assert plain(given) == plain(same)
-    assert plain(ImageTransform(examples, resize="keep"))["recipe"]["size"] is None
+    config = config_of(transform=section, rejects={"max_fraction": 0.2})
+    assert plain(given) == plain(ImageTransform.from_config(config, examples, schema))
+    # What is given counts, and not the configuration.
+    other = ImageTransform.from_config(config, examples, transform=Transform(resize="keep"))
+    assert (plain(other)["recipe"]["size"], plain(other)["recipe"]["max_rejects"]) == (None, 0.2)
     assert given.inputs["schema"] is schema
     assert "schema" not in ImageTransform(examples).inputs
     with pytest.raises(ConfigError, match=r"transform\.quality: 101 is out of range"):
-        ImageTransform(examples, quality=101)
+        ImageTransform(examples, transform={"quality": 101})
 
 
-def test_the_trainer_has_the_options_of_the_configuration():
+def test_the_trainer_takes_its_sections():
     examples, graph = channel("Examples"), channel("TransformGraph")
-    assert set(TrainerOptions.__annotations__) == {field.name for field in dataclasses.fields(TrainerConfig)}
-    for field in dataclasses.fields(TrainerConfig):
-        name = field.name
-        assert f"`{name}`" in ImageTrainer.__doc__, name
-        if isinstance(field.default, (int, float)) and name != "weight_decay":
-            assert re.search(rf"`{name}`\s\(({field.default})\b", ImageTrainer.__doc__), name
     assert plain(ImageTrainer(examples, graph)) == plain(ImageTrainer.from_config(config_of(), examples, graph))
     given = ImageTrainer(
-        examples, graph, task="classification", epochs=3, text=("note",), accelerator="cpu",
-        loader={"augment": ["flip_left_right"]}, evaluator={"flips": ["left_right"]},
-    )  # fmt: skip
+        examples,
+        graph,
+        task="classification",
+        transform=Transform(text={"note": {}}),
+        trainer=Trainer(epochs=3, text="note", accelerator="cpu"),
+        loader={"augment": ["flip_left_right"]},
+        evaluator=Evaluator(flips=["left_right"]),
+    )
     sections = {
         "task": "classification",
         "transform": {"text": {"note": {}}},
@@ -142,9 +177,12 @@ def test_the_trainer_has_the_options_of_the_configuration():
     }
     assert plain(given) == plain(ImageTrainer.from_config(config_of(**sections), examples, graph))
     assert plain(given)["custom_config"]["running"] == {"accelerator": "cpu"}
-    assert plain(ImageTrainer(examples, graph, eval_split=False))["eval_args"]["splits"] == ["train"]
-    with pytest.raises(ConfigError, match=r"trainer\.epoch: unknown"):
-        ImageTrainer(examples, graph, epoch=3)
+    alone = ImageTrainer(examples, graph, split={"train": 1}, evaluator={"threshold": 0.5})
+    assert plain(alone)["eval_args"]["splits"] == ["train"]
+    with pytest.raises(ConfigError, match=r"trainer\.epoch: unknown key\. Did you mean trainer\.epochs\?"):
+        ImageTrainer(examples, graph, trainer={"epoch": 3})
+    with pytest.raises(ConfigError, match=r"trainer\.text: 'note' is not among transform\.text"):
+        ImageTrainer(examples, graph, trainer={"text": "note"})
 
 
 def test_a_function_of_the_user_trains_in_our_executor(tmp_path, monkeypatch):
@@ -153,7 +191,9 @@ def test_a_function_of_the_user_trains_in_our_executor(tmp_path, monkeypatch):
     (tmp_path / "trains_mine.py").write_text("def run_fn(fn_args): ...\n")
     ours = ImageTrainer(examples, graph)
     assert ours.executor_spec.class_path == "shardwright.components.image_trainer.executor.Executor"
-    theirs = ImageTrainer(examples, graph, run_fn="trains_mine:run_fn", epochs=4, custom_config={"levels": 3})
+    theirs = ImageTrainer(
+        examples, graph, run_fn="trains_mine:run_fn", trainer={"epochs": 4}, custom_config={"levels": 3}
+    )
     assert theirs.executor_spec.class_path == "shardwright.components.image_trainer.executor.OwnExecutor"
     assert theirs.exec_properties["run_fn"] == "trains_mine.run_fn"
     custom = plain(theirs)["custom_config"]
@@ -182,7 +222,9 @@ def test_a_function_of_the_user_trains_in_our_executor(tmp_path, monkeypatch):
     without = standard_artifacts.Examples()
     without.split_names = '["train"]'
     given = {name: ours.exec_properties[name] for name in ("train_args", "eval_args")}
-    message = r"'eval' is missing; the splits are train\. Make it with ImageExampleGen\(split=…\)\. Or write eval_split"
+    message = (
+        r"'eval' is missing; the splits are train\. Make it with ImageExampleGen\(split=…\)\. Or write split=Split"
+    )
     with pytest.raises(UsageError, match=message):
         ours.executor_spec.executor_class().Do({"examples": [without]}, {}, given)
     with pytest.raises(UsageError, match="run_fn and module_file are both given"):
@@ -191,7 +233,7 @@ def test_a_function_of_the_user_trains_in_our_executor(tmp_path, monkeypatch):
 
 def test_the_evaluator_has_the_conditions_of_the_section():
     examples, model = channel("Examples"), channel("Model")
-    given = plain(ImageEvaluator(examples, model, min_dice=0.7, split="eval"))
+    given = plain(ImageEvaluator(examples, model, evaluator=Evaluator(min_dice=0.7, split="eval")))
     assert given["limits"] == {
         "min_dice": 0.7, "min_accuracy": None, "min_f1": 0.5, "min_improvement": 0.0, "min_images": "auto",
         "min_per_class": 5, "allow_missing_classes": False, "beat_trivial": True,
@@ -200,25 +242,25 @@ def test_the_evaluator_has_the_conditions_of_the_section():
     assert given["example_splits"] == ["eval"]
     section = {"min_dice": 0.7, "split": "eval"}
     assert given == plain(ImageEvaluator.from_config(config_of(evaluator=section), examples, model))
-    with pytest.raises(ConfigError, match=r"evaluator\.min_dice: 7 is out of range"):
-        ImageEvaluator(examples, model, min_dice=7)
+    with pytest.raises(ConfigError, match=r"evaluator\.min_dice: 7\.0 is out of range"):
+        ImageEvaluator(examples, model, evaluator={"min_dice": 7})
     with pytest.raises(ConfigError, match=r"evaluator\.min_images: 'few' is not a number\. Write a number, or auto"):
-        ImageEvaluator(examples, model, min_images="few")
+        ImageEvaluator(examples, model, evaluator={"min_images": "few"})
 
 
 def test_the_report_opens_the_reference_when_it_is_constructed(small_dataset, tmp_path):
     channels = channel("Examples"), channel("ExampleAnomalies"), channel("Schema")
     dataset = small_dataset(tmp_path)
     assert Report(*channels).exec_properties["drift"] == ""
-    given = plain(Report(*channels, drift=Drift(str(dataset), images=50), skew=Skew(alpha=0.01)))["drift"]
+    given = plain(Report(*channels, gate=Gate(drift=Drift(dataset, images=50), skew=Skew(alpha="1%"))))["drift"]
     assert (given["drift"]["location"], given["drift"]["images"], given["skew"]["alpha"]) == (str(dataset), 50, 0.01)
     assert len(given["drift"]["digest"]) == 64
-    same = Report(*channels, drift={"reference": str(dataset), "images": 50}, skew={"alpha": 0.01})
+    same = Report(*channels, gate={"drift": {"reference": dataset, "images": 50}, "skew": {"alpha": 0.01}})
     assert plain(same)["drift"] == given
     with pytest.raises(UsageError, match=r"gate\.drift\.reference: .*nowhere"):
-        Report(*channels, drift=Drift(str(tmp_path / "nowhere")))
+        Report(*channels, gate=Gate(drift=Drift("nowhere")), base=str(tmp_path))
     with pytest.raises(ConfigError, match=r"gate\.drift\.imagse"):
-        Report(*channels, drift={"reference": str(dataset), "imagse": 3})
+        Report(*channels, gate={"drift": {"reference": str(dataset), "imagse": 3}})
 
 
 def test_the_baseline_is_looked_up_when_it_is_constructed(tmp_path):
@@ -247,15 +289,21 @@ def test_wrong_types_are_refused_with_what_to_write(photographs, tmp_path):
     labels = LabelCsv(str(photographs / "labels.csv"))
 
     def ingest(**options):
-        return ImageExampleGen(str(photographs / "images"), task="classification", **{"labels": labels, **options})
+        return ImageExampleGen(**{"input": Input(photographs / "images", labels), "task": "classification", **options})
+
+    def deliveries(**options):
+        return InputResolver(Input("images", classes=["a"], **options), data_root=str(photographs))
 
     wrong = [
-        (lambda: ingest(duplicates="first"), 'Write Duplicates(exact="first").'),
-        (lambda: ingest(image_options=3), "image_options: 3 is not a section. Write Images(orientation=\"apply\")."),
-        (lambda: ingest(labels="a.csv"), "labels: 'a.csv' is not a section. Write ClassFolders()"),
+        (lambda: ingest(duplicates="first"), "duplicates: 'first' is not a section. Write Duplicates(...) or a"),
+        (lambda: ingest(images=3), "images: 3 is not a section. Write Images(...) or a mapping of the keys of images."),
+        (lambda: Input("x", labels="a.csv"), "input.labels: 'a.csv' is not a mapping. Write labels: {path: a.csv}."),
         (lambda: ingest(split={"methd": "hash", "train": 1}), "split.methd: unknown key. Did you mean split.method?"),
         (lambda: ingest(split={"keep_from": "blessed"}), "split.keep_from: 'blessed' needs a push folder."),
-        (lambda: ImageExampleGen(["a"]), "ImageExampleGen: images: ['a'] is not a text."),
+        (lambda: ingest(reuse_from="blessed"), "reuse_from: 'blessed' needs a push folder."),
+        (lambda: ImageExampleGen("a"), "input: 'a' is not a section. Write Input(...) or a mapping of the keys of"),
+        (lambda: ImageExampleGen(task="classification"), 'ImageExampleGen: input is missing. Write Input("images").'),
+        (lambda: Input(["a"]), "input.images: ['a'] is not a text."),
         (lambda: ingest(shrads=Shards(count=2)), "ImageExampleGen: shrads: is not an option. Did you mean shards?"),
         (lambda: ImageTransform(schema), "ImageTransform: examples: this channel has artifacts of the type Schema, not "
                                          "Examples. Write for example examples=component.outputs['examples']."),
@@ -265,47 +313,41 @@ def test_wrong_types_are_refused_with_what_to_write(photographs, tmp_path):
         (lambda: ClassFolders(regex="x"), "ClassFolders: regex: is not an option. It has none."),
         (lambda: FileNames(regx="x"), "FileNames: regx: is not an option. Did you mean regex?"),
         (lambda: Shards(*range(9)), "Shards: too many positional arguments. Give options by their names."),
-        (lambda: ImageTransform(examples, size=96), "size: 96 is not a pair of numbers, height and width. "
-                                                    "Write size=(96, 96)."),
-        (lambda: ImageTransform(examples, text="note"), "text: 'note' has the wrong type. Give a mapping."),
-        (lambda: Report(examples, anomalies, schema, drift="runs/1"), "drift: 'runs/1' is not a section. "
-                                                                      "Write Drift(reference='runs/1')."),
-        (lambda: Report(examples, anomalies, schema, drift=Drift("blessed")),
+        (lambda: Transform(size=96), "transform.size: 96 is not a list. Write it in square brackets."),
+        (lambda: Transform(text="note"), "transform.text: 'note' is not a mapping."),
+        (lambda: Gate(drift="runs/1"), "gate.drift: 'runs/1' is not a mapping."),
+        (lambda: Report(examples, anomalies, schema, gate=Gate(drift=Drift("blessed"))),
          "gate.drift.reference: 'blessed' needs a push folder. Use `shardwright run`"),
-        (lambda: Report(examples, anomalies, schema, checks=7),
-         "checks: 7 has the wrong type. Give a text or Placeholder."),
-        (lambda: Predictor(channel("Model"), str(photographs / "images"), dialect="kaggle"),
+        (lambda: Predictor(channel("Model"), Input(photographs / "images"), dialect="kaggle"),
          "Predictor: dialect: 'kaggle' is not known. Use one of: clouds, severstal,"),
         (lambda: DataGate(anomalies, examples, schema, report=report),
          "DataGate: report: this is the component Report, not its output. Add .outputs['report'] to the component."),
-        (lambda: DataGate(anomalies, examples, schema, "DRIFT"), "'DRIFT' is not a list. Write allow=['DRIFT']."),
-        (lambda: ImageTrainer(examples, text=7), "trainer.text: 7 is not a list"),
-        (lambda: ImageEvaluator(examples, channel("Model"), min_dice="much"), "min_dice: 'much' is not a number"),
-        (lambda: InputResolver("images", data_root=str(photographs), span=0.5),
-         "InputResolver: span: 0.5 has the wrong type. Give a text or a number or a list or RuntimeParameter."),
-        (lambda: InputResolver("images", data_root=str(photographs), span="latest"),
-         "InputResolver: span: 'latest' is not a known value. Write newest, all, a number, a date or [first, last]."),
-        (lambda: ingest(span=[2, 1]), "input.span: 2-1 ends before it begins"),
-        (lambda: ingest(source=ingest), "ImageExampleGen: source: "),
+        (lambda: Gate(allow_anomalies=7), "gate.allow_anomalies: 7 is not a list"),
+        (lambda: Trainer(text=7), "trainer.text: 7 is not a list"),
+        (lambda: Evaluator(min_dice="much"), "evaluator.min_dice: 'much' is not a number"),
+        (lambda: deliveries(span=0.5), "input.span: 0.5 is not a text."),
+        (lambda: deliveries(span="latest"), "input.span: 'latest' is not a known value. Write newest, all, a number,"),
+        (lambda: Input("x/{SPAN}", span=[2, 1]), "input.span: 2-1 ends before it begins"),
+        (lambda: deliveries(span=3), "input.span: '3', but input.images and input.labels.path name no spans."),
         (lambda: ImageExampleGen.at_run("resolver"), "at_run: resolver: 'resolver' is not an InputResolver."),
-        (lambda: ImageExampleGen("x", source=IngestSource("", "{}", "{}")),
-         "ImageExampleGen: images: source is given, too, which stands for all options. Leave one of them out."),
-        (lambda: ImageTransform(examples, recipe="{}", quality=80), "ImageTransform: quality: recipe is given, too"),
-        (lambda: Report(examples, anomalies, schema, checks="", skew=Skew()), "Report: skew: checks is given, too"),
-        (lambda: Predictor(channel("Model"), str(photographs / "images"), batch_size=0),
+        (lambda: Predictor(channel("Model"), Input(photographs / "images"), batch_size=0),
          "Predictor: batch_size: 0 is too small. Use at least 1."),
+        (lambda: Predictor(channel("Model")), 'Predictor: input is missing. Write Input("images").'),
+        (lambda: Pusher(*map(channel, ("Model", "ModelBlessing", "ModelEvaluation"))),
+         'Pusher: push_directory is missing. Write push_directory="pushed".'),
         (lambda: StatisticsGen.from_config({"input": {}}, examples),
          "config: a value of the type dict is not a configuration. Give the path of a YAML file, or"),
-        (lambda: InputResolver("images", data_root=str(photographs), spilt={}), "spilt: is not an option. "
-                                                                                "Did you mean split?"),
+        (lambda: InputResolver(Input("images"), data_root=str(photographs), spilt={}),
+         "InputResolver: spilt: is not an option. Did you mean split?"),
     ]  # fmt: skip
     for make, message in wrong:
         with pytest.raises(UsageError, match=re.escape(message)):
             make()
     for given, text in ((3, "3"), ("3", "3"), ((1, 3), "1-3"), (["2026-01-01", "2026-01-02"], "20454-20455")):
-        assert InputResolver("images", data_root=".", classes=["a"], span=given).exec_properties["span"] == text
-    of_paths = ImageExampleGen(photographs / "images", task="classification", labels=labels)
-    assert plain(of_paths) == plain(ingest())
+        made = InputResolver(Input("images/{SPAN}", classes=["a"], span=given), data_root=".")
+        assert made.exec_properties["span"] == text
+    of_mapping = ingest(input={"images": str(photographs / "images"), "labels": labels})
+    assert plain(of_mapping) == plain(ingest())
     # An ingest without a split `train` is meant so.
     assert '"foo"' in ingest(split={"foo": 1}).exec_properties["recipe"]
 
@@ -313,16 +355,16 @@ def test_wrong_types_are_refused_with_what_to_write(photographs, tmp_path):
 def test_runtime_parameters_are_for_the_options_that_name_them(photographs):
     examples, model = channel("Examples"), channel("Model")
     text, number = RuntimeParameter("p", str, "x"), RuntimeParameter("p", int, 3)
-    needed = {"images": "images", "task": "classification", "labels": LabelCsv("labels.csv")}
+    needed = {"input": Input("images", LabelCsv("labels.csv")), "task": "classification"}
     wrong = [
-        (lambda: ImageExampleGen(text), "ImageExampleGen: images: is not a runtime parameter."),
+        (lambda: ImageExampleGen(text), "ImageExampleGen: input: is not a runtime parameter."),
         (lambda: Pusher(model, channel("ModelBlessing"), channel("ModelEvaluation"), push_directory=text),
          "Pusher: push_directory: is not a runtime parameter."),
-        (lambda: Predictor(model, "images", batch_size=number), "Predictor: batch_size: is not a runtime parameter."),
-        (lambda: ImageTransform(examples, size=number), "ImageTransform: size: is not a runtime parameter."),
-        (lambda: ImageEvaluator(examples, model, split=text), "ImageEvaluator: split: is not a runtime parameter."),
+        (lambda: Predictor(model, Input("x"), batch_size=number), "Predictor: batch_size: is not a runtime parameter."),
+        (lambda: Transform(size=number), "transform.size: a RuntimeParameter is known only"),
+        (lambda: ImageEvaluator(examples, model, evaluator=text), "ImageEvaluator: evaluator: is not a runtime param"),
         (lambda: ImageEvaluator(examples, text), "ImageEvaluator: model: "),
-        (lambda: ImageTrainer(examples, epochs=number), "ImageTrainer: epochs: is not a runtime parameter."),
+        (lambda: ImageTrainer(examples, trainer={"epochs": number}), "trainer.epochs: a RuntimeParameter is known"),
         (lambda: BaselineResolver(input_of("x")), "BaselineResolver: push_directory: is not a placeholder."),
         (lambda: InputResolver(data_root=RuntimeParameter("p", str), **needed),
          "InputResolver: data_root: the RuntimeParameter 'p' has no default. Write RuntimeParameter('p', str, "),
@@ -350,23 +392,23 @@ def calls(name, photographs):
     make = getattr(public, name)
     kinds = {"schema": "Schema", "anomalies": "ExampleAnomalies", "model": "Model", "evaluation": "ModelEvaluation",
              "model_blessing": "ModelBlessing", "examples": "Examples"}  # fmt: skip
-    given = {"images": str(photographs / "images"), "data_root": str(photographs), "path": "x.csv"}
-    needed = {"ImageExampleGen": {"images": given["images"]}, "InputResolver": {"images": "images"}}.get(name, {})
+    labels, folder = LabelCsv(str(photographs / "labels.csv")), str(photographs / "images")
+    given = {"images": folder, "data_root": str(photographs), "path": "x.csv"}
+    needed = {
+        "ImageExampleGen": {"input": Input(folder, labels), "task": "classification"},
+        "InputResolver": {"input": Input("images", labels), "task": "classification"},
+        "Predictor": {"input": Input(folder)},
+        "BaselineResolver": {"push_directory": "x"},
+        "Pusher": {"push_directory": "x"},
+    }.get(name, {})
     options = []
     for one in inspect.signature(make).parameters.values():
-        if one.kind in (one.VAR_KEYWORD, one.VAR_POSITIONAL):
-            more = {
-                "ImageTrainer": TrainerOptions.__annotations__,
-                "InputResolver": inspect.signature(ImageExampleGen).parameters,
-                "Split": SplitConfig.__annotations__,
-            }
-            options += more.get(name, LabelsConfig.__annotations__)
+        if one.kind is one.VAR_KEYWORD:
+            options += SplitConfig.__annotations__
             continue
         options.append(one.name)
         if one.default is one.empty:
             needed[one.name] = channel(kinds[one.name]) if one.name in kinds else given.get(one.name, "x")
-    if name in ("ImageExampleGen", "InputResolver"):
-        needed |= {"task": "classification", "labels": LabelCsv(str(photographs / "labels.csv"))}
     return make, needed, options
 
 
@@ -401,37 +443,31 @@ def photographs(tmp_path):
 
 
 def test_a_resolver_asks_for_the_input_that_the_component_would_list(photographs):
-    options = {
-        "task": "classification",
-        "labels": LabelCsv("labels.csv"),
-        "split": {"ratios": {"train": 0.5, "eval": 0.5}},
-    }
-    resolver = InputResolver("images", data_root=str(photographs), **options)
+    options = {"task": "classification", "split": {"ratios": {"train": 0.5, "eval": 0.5}}}
+    resolver = InputResolver(Input("images", LabelCsv("labels.csv")), data_root=str(photographs), **options)
     asked = plain(resolver)
     assert (asked["data_root"], asked["span"]) == (str(photographs), "newest")
     assert (asked["places"]["images"], asked["places"]["labels"]) == ("images", "labels.csv")
-    now = ImageExampleGen(
-        str(photographs / "images"), **{**options, "labels": LabelCsv(str(photographs / "labels.csv"))}
-    )
+    now = ImageExampleGen(Input("images", LabelCsv("labels.csv")), base=str(photographs), **options)
     assert asked["recipe"] == plain(now)["recipe"]
     # All of an input may be deeper than the root.
-    deeper = plain(InputResolver("data/images/*.png", data_root=str(photographs.parent), task="classification",
-                                 labels=LabelCsv("data/labels.csv"), classes=["a", "b"]))  # fmt: skip
+    below = Input("data/images/*.png", LabelCsv("data/labels.csv"), classes=["a", "b"])
+    deeper = plain(InputResolver(below, data_root=str(photographs.parent), task="classification"))
     assert (deeper["places"]["images"], deeper["places"]["labels"]) == ("data/images/*.png", "data/labels.csv")
     at_run = ImageExampleGen.at_run(resolver)
     assert at_run.exec_properties["recipe"] == resolver.exec_properties["recipe"]
+    above = Input("../images", LabelCsv("../labels.csv"), classes=["a", "b"])
     with pytest.raises(UsageError, match="is not below data_root"):
-        InputResolver("../images", data_root=str(photographs / "sub"), task="classification",
-                      labels=LabelCsv("../labels.csv"), classes=["a", "b"])  # fmt: skip
-    with pytest.raises(UsageError, match="InputResolver: images is missing"):
+        InputResolver(above, data_root=str(photographs / "sub"), task="classification")
+    with pytest.raises(UsageError, match="InputResolver: input is missing"):
         InputResolver(data_root=str(photographs))
 
 
 def test_predictions_are_keyed_by_the_content_of_the_images(photographs):
-    first = Predictor(channel("Model"), str(photographs / "images"))
+    first = Predictor(channel("Model"), Input(photographs / "images"))
     assert plain(first)["options"] == {"batch_size": 16, "images": str(photographs / "images")}
     Image.fromarray(np.full((16, 24, 3), 9, np.uint8)).save(photographs / "images" / "0.png")
-    again = Predictor(channel("Model"), str(photographs / "images"), dialect="coco")
+    again = Predictor(channel("Model"), Input(photographs / "images"), dialect="coco")
     assert plain(again)["input_fingerprint"] != plain(first)["input_fingerprint"]
     assert plain(again)["options"]["dialect"] == "coco"
 
@@ -439,7 +475,9 @@ def test_predictions_are_keyed_by_the_content_of_the_images(photographs):
 def test_a_configuration_gives_the_same_example_gen(photographs):
     config = parse_config({"task": "classification", "input": {"images": "images"}}, base=str(photographs))
     config = dataclasses.replace(config, input=dataclasses.replace(config.input, labels=LabelCsv("labels.csv")))
-    assert plain(ImageExampleGen.from_config(config)) == plain(ImageExampleGen(source=IngestSource.of(config)))
+    made = plain(ImageExampleGen.from_config(config))
+    assert made == plain(ImageExampleGen.of_source(IngestSource.of(config)))
+    assert made == plain(ImageExampleGen(config.input, task="classification", base=str(photographs)))
 
 
 def test_every_component_takes_a_configuration(photographs, small_dataset, tmp_path):
@@ -463,15 +501,15 @@ gate:
     folder = str(tmp_path / "runs/pushed")
     same = [
         (DataGate.from_config(file, anomalies, examples, schema),
-         DataGate(anomalies, examples, schema, ["SCHEMA_NEW_COLUMN"])),
+         DataGate(anomalies, examples, schema, gate=Gate(["SCHEMA_NEW_COLUMN"]))),
         (Report.from_config(file, examples, anomalies, schema),
-         Report(examples, anomalies, schema, drift=config.gate.drift, skew=Skew(alpha="1%"))),
+         Report(examples, anomalies, schema, gate={"drift": config.gate.drift, "skew": Skew(alpha="1%")})),
         (Pusher.from_config(file, *pushed), Pusher(*pushed, push_directory=folder)),
         (BaselineResolver.from_config(file), BaselineResolver(folder)),
         (StatisticsGen.from_config(file, examples), StatisticsGen(examples)),
-        (Predictor.from_config(file, model), Predictor(model, str(photographs / "images"), batch_size=3)),
+        (Predictor.from_config(file, model), Predictor(model, Input(photographs / "images"), batch_size=3)),
         (InputResolver.from_config(file, data_root=str(photographs)),
-         InputResolver("images", data_root=str(photographs), task="classification", labels=LabelCsv("labels.csv"))),
+         InputResolver(Input("images", LabelCsv("labels.csv")), data_root=str(photographs), task="classification")),
     ]  # fmt: skip
     for made, given in same:
         assert plain(made).keys() == plain(given).keys()
@@ -481,7 +519,6 @@ gate:
     assert resolved["places"] == asked["places"]
     others = {ImageExampleGen, ImageTransform, ImageTrainer, ImageEvaluator}
     assert {type(made) for made, _ in same} | others == {*COMPONENTS}
-    assert all("config" in inspect.signature(component.from_config).parameters for component in COMPONENTS)
     blessed = dataclasses.replace(config, split=dataclasses.replace(config.split, keep_from="blessed"))
     with pytest.raises(ConfigError, match=r"split\.keep_from: 'blessed' needs a push folder"):
         InputResolver.from_config(blessed, data_root=str(photographs))
@@ -489,22 +526,20 @@ gate:
 
 def test_options_are_written_as_in_yaml(photographs):
     given = ImageExampleGen(
-        str(photographs / "images"),
+        Input(photographs / "images", LabelCsv(photographs / "labels.csv")),
         task="classification",
-        labels=LabelCsv(str(photographs / "labels.csv")),
+        images=public.Images("full"),
         split=public.Split(train="75%", eval=0.25),
         shards=public.Shards(target_size="2MB"),
         rejects=public.Rejects("5%"),
-        verify="full",
     )
     same = ImageExampleGen(
-        str(photographs / "images"),
+        {"images": photographs / "images", "labels": {"format": "label_csv", "path": photographs / "labels.csv"}},
         task="classification",
-        labels=LabelCsv(str(photographs / "labels.csv")),
+        images={"verify": "full"},
         split={"ratios": {"train": 0.75, "eval": 0.25}},
         shards={"target_size": 2_000_000},
         rejects={"max_fraction": 0.05},
-        image_options={"verify": "full"},
     )
     assert plain(given) == plain(same)
     assert '"full"' in given.exec_properties["recipe"]

@@ -140,9 +140,9 @@ def test_a_split_without_data_stops_the_run(gate: Any) -> None:
 def test_a_kind_that_does_not_exist_is_refused_when_the_graph_is_built() -> None:
     types = (standard_artifacts.ExampleAnomalies, standard_artifacts.Examples, standard_artifacts.Schema)
     channels = [Channel(type=kind) for kind in types]
-    assert DataGate(*channels, allow=["INT_TYPE_SMALL_INT"]).outputs
+    assert DataGate(*channels, gate={"allow_anomalies": ["INT_TYPE_SMALL_INT"]}).outputs
     with pytest.raises(ConfigError, match="Did you mean INT_TYPE_SMALL_INT"):
-        DataGate(*channels, allow=["INT_TYPE_SMALL_INTS"])
+        DataGate(*channels, gate={"allow_anomalies": ["INT_TYPE_SMALL_INTS"]})
 
 
 def test_whole_split_anomalies_have_no_keys() -> None:

@@ -174,7 +174,7 @@ def test_parameters_are_sorted_names():
     assert component.id == "StatisticsGen"
     assert StatisticsGen(examples, ["a"], allow_absent=True).exec_properties == {"features": '["a"]'}
     for wrong in ([], ["a", 7]):
-        with pytest.raises(ConfigError, match="features: .* is not a list of names"):
+        with pytest.raises(ConfigError, match="feature_names: .* is not a list of names"):
             StatisticsGen(examples, wrong)
 
 

@@ -12,7 +12,7 @@ import pytest
 from PIL import Image
 from tfx import v1 as tfx
 
-from shardwright.components import ImageExampleGen, RleCsv, Shards, Split
+from shardwright.components import ImageExampleGen, Input, RleCsv, Shards, Split
 from shardwright.dataset.reader import ImageDataset
 from shardwright.errors import ConfigError, UsageError
 from shardwright.ingest.recipe import IngestRecipe
@@ -66,7 +66,10 @@ def test_the_checked_pipeline_is_constructed(project, monkeypatch, small_dataset
 def test_options_are_those_of_the_configuration(project, monkeypatch):
     monkeypatch.chdir(project)
     component = ImageExampleGen(
-        "photographs", task="classification", split=Split(train=0.5, eval=0.5, salt="x"), shards=Shards(count=2)
+        Input("photographs"),
+        task="classification",
+        split=Split(train=0.5, eval=0.5, salt="x"),
+        shards=Shards(count=2),
     )
     recipe = IngestRecipe.from_json(component.exec_properties["recipe"])
     assert (recipe.task, dict(recipe.split.ratios), recipe.split.salt) == (
@@ -77,7 +80,7 @@ def test_options_are_those_of_the_configuration(project, monkeypatch):
     assert recipe.shards.count == 2
     assert list(recipe.input.classes) == ["daisy", "rose"]
     same = ImageExampleGen(
-        str(project / "photographs"),
+        {"images": project / "photographs"},
         task="classification",
         split={"ratios": {"train": 0.5, "eval": 0.5}, "salt": "x"},
         shards={"count": 2},
@@ -90,10 +93,10 @@ def test_options_are_those_of_the_configuration(project, monkeypatch):
 @pytest.mark.parametrize(
     ("options", "error", "message"),
     [
-        ({}, UsageError, "neither images nor source"),
-        ({"images": "nowhere"}, UsageError, "nowhere"),
-        ({"images": "photographs", "shards": {"cuont": 2}}, ConfigError, r"shards\.cuont"),
-        ({"images": "photographs", "labels": RleCsv("none.csv")}, UsageError, r"none\.csv"),
+        ({}, UsageError, "ImageExampleGen: input is missing"),
+        ({"input": {"images": "nowhere"}}, UsageError, "nowhere"),
+        ({"input": {"images": "photographs"}, "shards": {"cuont": 2}}, ConfigError, r"shards\.cuont"),
+        ({"input": {"images": "photographs", "labels": RleCsv("none.csv")}}, UsageError, r"none\.csv"),
     ],
 )
 def test_a_wrong_input_is_refused_when_it_is_constructed(project, monkeypatch, options, error, message):
@@ -105,5 +108,5 @@ def test_a_wrong_input_is_refused_when_it_is_constructed(project, monkeypatch, o
 def test_a_configuration_and_the_options_give_the_same_component(project, monkeypatch):
     monkeypatch.chdir(project)
     (project / "c.yaml").write_text("task: classification\ninput: {images: photographs}\n")
-    given = ImageExampleGen("photographs", task="classification").exec_properties
+    given = ImageExampleGen(Input("photographs"), task="classification").exec_properties
     assert ImageExampleGen.from_config("c.yaml").exec_properties == given

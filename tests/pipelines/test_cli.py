@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from command_page import page
 
-from shardwright.edit.export_formats import WRITERS
+from shardwright.edit.export_dataset import WRITERS
 from shardwright.errors import CheckFailed
 from shardwright.evaluation.submission import LAYOUTS
 from shardwright.pipelines import cli

@@ -12,6 +12,7 @@ from ingesting import examples, ledger, run, tree
 
 from shardwright.dataset.reader import ImageDataset
 from shardwright.dataset.train_statistics import read_measured
+from shardwright.edit import derive as derived
 from shardwright.edit.derive import Derived, derive
 from shardwright.edit.relabel_dataset import relabel
 from shardwright.errors import DatasetError, UsageError
@@ -286,7 +287,10 @@ def test_an_input_that_one_source_has_written_has_one_row(image_input, tmp_path,
         rows = [(row.key, row.status) for row in ImageDataset.open(out).ledger() if row.key.endswith(".jpg")]
         assert rows == [*((f"{i:03d}.jpg", "written") for i in range(3)), ("003.jpg", "rejected")]
     # Earlier versions kept them all, which `verify` reports.
-    monkeypatch.setattr("shardwright.edit.derive._one_for_each_key", lambda rows, written: rows)
+    rows_of = derived._rows
+    monkeypatch.setattr(
+        derived, "_rows", lambda sources, *given: [row for one in sources for row in rows_of([one], *given)]
+    )
     made(["merge", tmp_path / "one", tmp_path / "two", "--out", tmp_path / "rows"], capsys)
     found = [(one.key, one.problem) for one in verify(tmp_path / "rows", workers=1, quiet=True).findings]
     assert found == [(f"{i:03d}.jpg", "another row of this key") for i in range(4)]

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import pytest
 from pages import printed_by
 
 import shardwright
@@ -14,10 +15,14 @@ PRINTED = """\
 []
 Batch(images [4, 64, 96, 3] float32; targets [4, 64, 96, 4] uint8)
 clouds.html
+  trainer: augments with flip_left_right, brightness=0.1, contrast=0.1 (loader.augment; [] for none)
+segmentation 1 test
+40
 True
 """
 
 
+@pytest.mark.slow
 def test_the_python_on_the_page(tmp_path):
     assert printed_by(PAGE, tmp_path) == PRINTED
 

@@ -19,7 +19,7 @@ from shardwright.ingest.baseline import resolve_baseline
 from shardwright.pipelines.graph import STEPS, GraphInputs, build_nodes
 
 SCHEMA = render_schema("classification", ["a", "b"], "single", {})
-INPUTS = GraphInputs("0" * 64, "{}", "{}", "schema.pbtxt", SCHEMA, "pushed", "")
+INPUTS = GraphInputs("0" * 64, "{}", "schema.pbtxt", SCHEMA, "pushed", "")
 
 
 def report_key(root: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:

@@ -9,8 +9,7 @@ from object_stores import SCHEMES, running_stores
 
 from shardwright.edit.delete import datasets_containing, trained_on
 from shardwright.errors import DatasetError
-from shardwright.lineage.ancestry import Artifact, Family, artifact_at, read_artifact
-from shardwright.lineage.places import find_artifacts
+from shardwright.lineage.ancestry import Artifact, Family, artifact_at, find_artifacts, read_artifact
 from shardwright.lineage.record import IMAGE_VARIABLE, files_digest, write_lineage
 from shardwright.pipelines.cli import main
 

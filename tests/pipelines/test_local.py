@@ -11,7 +11,7 @@ import yaml
 
 from shardwright.config import parse_config
 from shardwright.errors import CheckFailed, ConfigError, StorageError, UsageError
-from shardwright.lineage import places
+from shardwright.lineage import ancestry as places
 from shardwright.lineage.blessing import Blessing
 from shardwright.pipelines import graph_inputs as inputs
 from shardwright.pipelines import run_local as local

@@ -70,13 +70,13 @@ def test_a_dataset_is_not_made_within_the_one_that_it_goes_on_from(broken, capsy
 
 def behind_the_plan(monkeypatch, change):
     """Lets something happen when all is planned and nothing is written."""
-    write_all = running._write_all
+    write_all = running.map_processes
 
     def changed(*given):
         change()
         return write_all(*given)
 
-    monkeypatch.setattr(running, "_write_all", changed)
+    monkeypatch.setattr(running, "map_processes", changed)
 
 
 def test_a_fixed_file_that_is_replaced_before_it_is_written_makes_no_dataset(broken, capsys, monkeypatch):

@@ -14,7 +14,7 @@ import yaml
 from monthly import raw_of, write_months
 
 from shardwright.dataset.manifest import BUILD_FILE, MANIFEST_FILE
-from shardwright.edit.export_formats import WRITERS
+from shardwright.edit.export_dataset import WRITERS
 from shardwright.pipelines.cli import build_parser, main
 from shardwright.pipelines.standalone_transform import EXAMPLES
 from shardwright.verify import verify

@@ -9,7 +9,7 @@ from shardwright.storage.checksum import ALGORITHMS, SHA256, checksum_file, chec
 
 ROOT = Path(__file__).parents[2]
 # Protocols that fix their algorithm: splits are those of SHA-256 in every version.
-FIXED = {"shardwright/storage/checksum.py", "shardwright/splits/hashing.py"}
+FIXED = {"shardwright/storage/checksum.py", "shardwright/splits/assignment.py"}
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""What version 0.1 wrote is read by this version: docs/deploy/operations.md promises it. The files are never renewed."""
+"""What version 0.1 wrote is read by this one: docs/deploy/operations.md promises it. Its files are never renewed."""
 
 import csv
 from pathlib import Path

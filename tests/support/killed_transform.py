@@ -19,8 +19,8 @@ def killed_transform(source: str, staging: str, recipe: str) -> None:
 
 def _main(root: str, place: str, text: str) -> None:
     from shardwright.components.image_transform import transform_plan as planning
-    from shardwright.components.image_transform.text import write_vocabularies
     from shardwright.components.image_transform.transform_recipe import read_recipe
+    from shardwright.components.image_transform.vocabularies import write_vocabularies
     from shardwright.components.runtime.beam import in_process_pipeline
     from shardwright.dataset.reader import ImageDataset
     from shardwright.tfrecords import records

@@ -15,7 +15,7 @@ from shardwright.config.shards import PRESETS
 from shardwright.dataset.feature_presets import COMMON_FEATURES
 from shardwright.errors import ShardwrightError
 from shardwright.evaluation import submission
-from shardwright.ingest.ingested_features import PROBE_FEATURES
+from shardwright.ingest.known_files import PROBE_FEATURES
 
 GENERATED = "This page is generated from the code."
 Table = dict[str, str]
@@ -207,14 +207,13 @@ def tfx_components() -> str:
     parts = [
         "# TFX components",
         "Everything on this page is imported from `shardwright.components`. The "
-        "[tutorial](../tutorials/tfx-pipeline.md) has a whole pipeline. `from_config` takes the options from a "
-        f"configuration of `shardwright run`. {GENERATED}",
+        "[tutorial](../tutorials/tfx-pipeline.md) has a whole pipeline. Every component has `from_config(config, …)`, "
+        "too, which takes the same parameters; those that are left out have the values of a configuration of "
+        f"`shardwright run`, or of its YAML file. {GENERATED}",
     ]
     for name, value in steps.items():
         parts += [f"## {name}", described(value, _defaults_of(value)), _channels(value)]
-        if hasattr(value, "from_config"):
-            parts += [f"`{name}.from_config`: {_first(value.from_config)}"]
-    parts += ["## Annotations and options", "Values for the parameters of the components."]
+    parts += ["## Sections and annotations", "Values for the parameters of the components."]
     rows = [
         (f"`{name}`", f"The text `{value}`, an option's value." if isinstance(value, str) else _first(value))
         for name, value in named.items()

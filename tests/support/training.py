@@ -7,10 +7,11 @@ import subprocess
 import sys
 from pathlib import Path
 
-from recipes import train_recipe
+from recipes import changed, train_recipe
 
-from shardwright.components.image_trainer.spec import RunOptions, TrainSpec
+from shardwright.components.image_trainer.spec import TrainSpec
 from shardwright.components.image_trainer.training.history import read_summary
+from shardwright.config.trainer import CheckpointConfig
 from shardwright.dataset.reader import ImageDataset
 
 # The loop is tested here, not a model: most of the time of a short training would go into tracing and compiling a unet.
@@ -28,7 +29,8 @@ at, number = int(sys.argv.pop(1)), int(sys.argv.pop(1))
 
 def work(spec):
     # As the trainer does, before Keras is imported below.
-    where = placement.choose_placement(spec.running.accelerator, spec.running.hosts, placement.Machine.look(os.environ))
+    trainer = spec.recipe.trainer
+    where = placement.choose_placement(trainer.accelerator, trainer.hosts, placement.Machine.look(os.environ))
     os.environ.update(where.to_environment(os.environ))
     from shardwright.components.image_trainer.training import loop
     step = loop.Loop._step
@@ -50,12 +52,12 @@ worker.main(work)
 """
 
 
-def spec_of(folder: Path, dataset: Path, recipe=RECIPE, **running) -> TrainSpec:
+def spec_of(folder: Path, dataset: Path, recipe=RECIPE, *, every: int = 500, **options) -> TrainSpec:
     """A training of a dataset into a folder; its checkpoints go to `folder/checkpoints`."""
     manifest = ImageDataset.open(dataset).manifest
     folder.mkdir(parents=True, exist_ok=True)
     return TrainSpec(
-        recipe=recipe,
+        recipe=changed(recipe, checkpoint=CheckpointConfig(every), **options),
         dataset=str(dataset),
         dataset_fingerprint=manifest.fingerprint,
         task=manifest.task,
@@ -67,7 +69,6 @@ def spec_of(folder: Path, dataset: Path, recipe=RECIPE, **running) -> TrainSpec:
         std=None,
         output=str(folder),
         export="",
-        running=RunOptions(**running),
         checkpoints=str(folder / "checkpoints"),
     )
 

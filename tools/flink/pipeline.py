@@ -5,7 +5,7 @@ from pathlib import Path
 
 from tfx import v1 as tfx
 
-from shardwright.components import ImageExampleGen, ImageTransform, RleCsv, StatisticsGen
+from shardwright.components import ImageExampleGen, Images, ImageTransform, Input, RleCsv, StatisticsGen, Transform
 
 # Enough shards that both task managers have some, and that one can be killed in between.
 _SHARDS = {"count": 24}
@@ -20,10 +20,12 @@ def main(folder: str, root: str, *options: str) -> None:
         options: Beam's options; without any, the default runner in this process.
     """
     example_gen = ImageExampleGen(
-        f"{folder}/train_images", labels=RleCsv(f"{folder}/train.csv"), shards=_SHARDS, verify="full"
+        Input(f"{folder}/train_images", labels=RleCsv(f"{folder}/train.csv")),
+        images=Images(verify="full"),
+        shards=_SHARDS,
     )
     examples = example_gen.outputs["examples"]
-    components = [example_gen, StatisticsGen(examples), ImageTransform(examples, size=(64, 96))]
+    components = [example_gen, StatisticsGen(examples), ImageTransform(examples, transform=Transform(size=(64, 96)))]
     pipeline = tfx.dsl.Pipeline(
         pipeline_name="flink",
         pipeline_root=root,

@@ -30,6 +30,8 @@ from shardwright.evaluation.thresholds import Thresholds
 from shardwright.images import tf_ops
 from shardwright.loader.text_features import tokenize, word_counts
 
+Tensor = Any
+
 SERVING_DEFAULT, EXAMPLES, PIXELS = "serving_default", "examples", "pixels"
 PARTIAL = "partial"
 _AXES = {"left_right": 2, "up_down": 1}
@@ -68,16 +70,10 @@ class FlippedMean:
     def _mean(self, images: Any) -> Any:
         parts = [self._model(images, training=False)]
         for axis in self._axes:
-            flipped = self._model(_reversed(images, axis), training=False)
+            mirrored = with_pixels(images, tf.reverse(pixels_of(images), [axis]))
+            flipped = self._model(mirrored, training=False)
             parts.append(tf.reverse(flipped, [axis]) if self._masks else flipped)
         return tf.add_n(parts) / float(len(parts))
-
-
-def _reversed(images: Any, axis: int) -> Any:
-    return with_pixels(images, tf.reverse(pixels_of(images), [axis]))
-
-
-Tensor = Any
 
 
 def sample_runs(runs: Sequence[Tensor], source_size: tuple[Tensor, Tensor], spec: TrainSpec) -> Tensor:
@@ -144,16 +140,6 @@ def decode_each(image_bytes: Tensor, decode: Callable[[Tensor], Tensor], shape: 
     return tf.ensure_shape(tf.gather(images, rows), [None, *shape]), rows < last
 
 
-def _refuse_unreadable(readable: Tensor) -> Any:
-    """Returns what fails for a request with images that were not decoded, bool [N]; the error has their positions."""
-    problem = (
-        "image_bytes: these images, counted from 0, are not JPEG or PNG, or are damaged; the request is refused. Leave "
-        f"them out, or ask for the signature {PARTIAL!r}, which answers the others:"
-    )
-    positions = tf.reshape(tf.where(~readable), [-1])
-    return tf.debugging.Assert(tf.reduce_all(readable), [problem, positions], summarize=_MOST_SHOWN)
-
-
 class ServedModel(tf.Module):
     """A trained model with its preparation of images, ready for `tf.saved_model.save`.
 
@@ -203,7 +189,13 @@ class ServedModel(tf.Module):
     def _serve(self, image_bytes: Tensor, texts: Tensor | None = None) -> dict[str, Tensor]:
         """Answers a request in which every image can be decoded, and refuses any other."""
         images, readable = self._decode(image_bytes)
-        with tf.control_dependencies([_refuse_unreadable(readable)]):
+        problem = (
+            "image_bytes: these images, counted from 0, are not JPEG or PNG, or are damaged; the request is refused. "
+            f"Leave them out, or ask for the signature {PARTIAL!r}, which answers the others:"
+        )
+        positions = tf.reshape(tf.where(~readable), [-1])
+        some = tf.debugging.Assert(tf.reduce_all(readable), [problem, positions], summarize=_MOST_SHOWN)
+        with tf.control_dependencies([some]):
             images = tf.identity(images)
         return self._decide(self._probabilities(images, texts))
 
@@ -259,7 +251,8 @@ class ServedModel(tf.Module):
         if self._spec.ignore:
             counted = ~truth[..., -1:]
             truth, predicted = truth[..., :-1] & counted, predicted & counted
-        shared, chosen, true = (_pixels(m) for m in (predicted & truth, predicted, truth))
+        masks = (predicted & truth, predicted, truth)
+        shared, chosen, true = (tf.cast(tf.math.count_nonzero(m, axis=(0, 1)), tf.float32) for m in masks)
         kaggle = tf.where(chosen + true > 0, 2 * shared / tf.maximum(chosen + true, 1.0), 1.0)
         return {"intersection": shared, "prediction": chosen, "truth": true, "kaggle_dice": kaggle}
 
@@ -309,15 +302,11 @@ class ServedModel(tf.Module):
         """Returns probabilities for images in the model's size: uint8 [N, height, width, 3], RGB."""
         spec = self._spec
         images = tf_ops.normalize(pixels, spec.recipe.loader.normalize, spec.mean, spec.std)
-        return self._predict(self._with_words(images, texts))
-
-    def _with_words(self, images: Tensor, texts: Tensor | None) -> Any:
-        """Returns the inputs of the model."""
         if texts is None:
-            return images
+            return self._predict(images)
         vectors = tf.map_fn(self._counted, texts, fn_output_signature=tf.float32)
-        vectors.set_shape([None, sum(column.vocabulary for column in self._spec.texts)])
-        return {IMAGE: images, TEXT: vectors}
+        vectors.set_shape([None, sum(column.vocabulary for column in spec.texts)])
+        return self._predict({IMAGE: images, TEXT: vectors})
 
     def _probabilities_of(self, parsed: dict[str, Tensor]) -> Tensor:
         """Returns probabilities for one parsed example."""
@@ -376,7 +365,3 @@ def _table(spec: TrainSpec, column: TextColumn) -> Any:
     words = vocabulary_file(spec.vocabularies, column).read_text(encoding="utf-8").split("\n")[:-1]
     places = tf.range(len(words), dtype=tf.int64)
     return tf.lookup.StaticHashTable(tf.lookup.KeyValueTensorInitializer(tf.constant(words), places), -1)
-
-
-def _pixels(mask: Tensor) -> Tensor:
-    return tf.cast(tf.math.count_nonzero(mask, axis=(0, 1)), tf.float32)

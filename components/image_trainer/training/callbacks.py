@@ -45,7 +45,14 @@ class CallbackRunner:
     @property
     def each_batch(self) -> bool:
         """True if a callback does something with every batch."""
-        return any(map(_has_batch_methods, self._callbacks))
+        import keras
+
+        usual = keras.callbacks.Callback
+        return any(
+            getattr(type(callback), name, None) is not getattr(usual, name, None)
+            for callback in self._callbacks
+            for name in _BATCH_METHODS
+        )
 
     @property
     def stop_training(self) -> bool:
@@ -98,8 +105,11 @@ def build_callbacks(spec: TrainSpec, model: Any, optimizer: Any, steps_per_epoch
         "classes": spec.classes,
     }
     function = import_function(path, option=_OPTION)
+    parameters = inspect.signature(function).parameters
+    if not any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values()):
+        given = {name: value for name, value in given.items() if name in parameters}
     try:
-        found = function(**_accepted(function, given))
+        found = function(**given)
     except Exception as error:
         # A custom function may raise any error.
         raise UsageError(f"{_OPTION}: {path} failed ({type(error).__name__}: {error}). Correct it.") from error
@@ -113,18 +123,3 @@ def build_callbacks(spec: TrainSpec, model: Any, optimizer: Any, steps_per_epoch
         callback.set_model(model)
     model.optimizer, model.stop_training = optimizer, False
     return CallbackRunner(path, callbacks, model)
-
-
-def _has_batch_methods(callback: Any) -> bool:
-    import keras
-
-    usual = keras.callbacks.Callback
-    return any(getattr(type(callback), name, None) is not getattr(usual, name, None) for name in _BATCH_METHODS)
-
-
-def _accepted(function: Any, given: dict[str, Any]) -> dict[str, Any]:
-    """Returns the keywords that a function takes."""
-    parameters = inspect.signature(function).parameters
-    if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values()):
-        return given
-    return {name: value for name, value in given.items() if name in parameters}

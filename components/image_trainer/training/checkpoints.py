@@ -28,8 +28,8 @@ import numpy.typing as npt
 from shardwright.errors import DatasetError, StorageError
 from shardwright.storage import buckets, durable, is_remote
 from shardwright.storage.checksum import checksum_of
-from shardwright.storage.leases import leased, remove_unless_leased
 from shardwright.storage.locks import lock_folder
+from shardwright.storage.mirror import leased, remove_unless_leased
 from shardwright.storage.own_names import LOCK_FILE
 
 Arrays = dict[str, npt.NDArray[Any]]

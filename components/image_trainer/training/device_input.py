@@ -50,7 +50,12 @@ class DeviceInput:
         pixels = pixels_of(images)
         if not _is_bytes(pixels):
             return images
-        return with_pixels(images, self._normalized(pixels))
+        # On TensorFlow the operations are those of the loader and of the exported model.
+        if _on_tensorflow():
+            return with_pixels(images, tf_ops.normalize(pixels, self.normalize, self.mean, self.std))
+        rule = tf_ops.normalization(self.normalize, self.mean, self.std)
+        values = ops.cast(ops.flip(pixels, -1) if rule.reverse else pixels, "float32")
+        return with_pixels(images, values * rule.scale + rule.offset)
 
     @tf.autograph.experimental.do_not_convert
     def targets(self, targets: Any) -> Any:
@@ -60,14 +65,6 @@ class DeviceInput:
         if _on_tensorflow():
             return unpack_bits(targets, self.classes, self.ignore)
         return unpack_masks(targets, self.classes, ops, self.ignore)
-
-    def _normalized(self, pixels: Any) -> Any:
-        # On TensorFlow the operations are those of the loader and of the exported model.
-        if _on_tensorflow():
-            return tf_ops.normalize(pixels, self.normalize, self.mean, self.std)
-        rule = tf_ops.normalization(self.normalize, self.mean, self.std)
-        values = ops.cast(ops.flip(pixels, -1) if rule.reverse else pixels, "float32")
-        return values * rule.scale + rule.offset
 
 
 def train_options(spec: TrainSpec) -> dict[str, Any]:

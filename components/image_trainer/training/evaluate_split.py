@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -124,7 +123,8 @@ def evaluate(
         together: adds up numbers over the hosts.
     """
     counting = Counting.of(spec)
-    sums, by_level = _kind(spec).zero(len(spec.classes)), np.zeros((len(spec.classes), 1 + 2 * len(counting.levels)))
+    kind: Any = MaskSums if spec.task == "segmentation" else ClassSums if spec.multi else LabelCounts
+    sums, by_level = kind.zero(len(spec.classes)), np.zeros((len(spec.classes), 1 + 2 * len(counting.levels)))
     total = images_seen = 0.0
     for counted, (counts, loss) in _finished(launch, batches):
         if not counted.any():
@@ -170,13 +170,13 @@ def _best_mean(by_level: npt.NDArray[np.float64], otherwise: float) -> float:
     return float(best[there].mean()) if there.any() else otherwise
 
 
-def _kind(spec: TrainSpec) -> Any:
-    return MaskSums if spec.task == "segmentation" else ClassSums if spec.multi else LabelCounts
-
-
 def _over_hosts(sums: Any, others: tuple[float, ...], together: Together) -> tuple[Any, list[float]]:
     """Adds up sums, and other numbers, over all hosts in one exchange of float64."""
-    fields = {field.name: _as_floats(getattr(sums, field.name)) for field in dataclasses.fields(sums)}
+    # Whole numbers of `1 / KAGGLE_UNITS` are too large for float64.
+    fields = {
+        name: np.array([one / KAGGLE_UNITS for one in value]) if isinstance(value, tuple) else np.asarray(value, float)
+        for name, value in vars(sums).items()
+    }
     flat = together(np.concatenate([*(value.ravel() for value in fields.values()), np.array(others)]))
     added: dict[str, Any] = {}
     place = 0
@@ -188,10 +188,3 @@ def _over_hosts(sums: Any, others: tuple[float, ...], together: Together) -> tup
             added[name] = part if value.shape else int(part)
         place += value.size
     return type(sums)(**added), flat[place:].tolist()
-
-
-def _as_floats(value: Any) -> npt.NDArray[np.float64]:
-    """Returns a field of sums as float64; whole numbers of `1 / KAGGLE_UNITS` are too large for it."""
-    return (
-        np.array([one / KAGGLE_UNITS for one in value]) if isinstance(value, tuple) else np.asarray(value, np.float64)
-    )

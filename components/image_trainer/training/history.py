@@ -18,7 +18,7 @@ from shardwright.errors import DatasetError
 from shardwright.evaluation.figures import Measured
 from shardwright.storage.checksum import new_checksum
 
-HISTORY_FILE = "history.json"
+HISTORY_FILE, SUMMARY_FILE = "history.json", "training.json"
 
 
 @dataclass(frozen=True)
@@ -66,9 +66,6 @@ def read_history(folder: str | os.PathLike[str]) -> History:
             f"{Path(folder, HISTORY_FILE)}: no readable history ({error}). Run the Trainer again."
         ) from None
     return found
-
-
-SUMMARY_FILE = "training.json"
 
 
 @dataclass(frozen=True)

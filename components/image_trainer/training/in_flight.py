@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from shardwright.components.image_trainer.training.backend import Backend
+from shardwright.components.image_trainer.training.learner import Backend
 
 # Steps that wait on the devices, behind the one that they work on.
 WAITING = 1
@@ -77,9 +77,14 @@ class StepsInFlight:
         launched = time.perf_counter()
         # An accelerator begins when the step has been launched; on a CPU, launching it may be computing it.
         begun = launched if self._steps.device != "cpu" else begun
-        read = self._reader.submit(_read, result)
+
+        def read() -> tuple[float, float | None, float]:
+            loss, *norms = np.asarray(result, np.float64).ravel().tolist()
+            return loss, norms[0] if norms else None, time.perf_counter()
+
+        reading = self._reader.submit(read)
         following = next(batches)
-        self._started.append(_Started(positions, read, begun, launched, time.perf_counter()))
+        self._started.append(_Started(positions, reading, begun, launched, time.perf_counter()))
         return following
 
     def finished(self, left: int = 0) -> Iterator[Finished]:
@@ -100,9 +105,3 @@ class StepsInFlight:
         """Ends the thread; what is in flight is forgotten."""
         self._started.clear()
         self._reader.shutdown(wait=False, cancel_futures=True)
-
-
-def _read(result: Any) -> tuple[float, float | None, float]:
-    """Returns a loss, the norm of its gradient, and the time at which they were there."""
-    loss, *norms = np.asarray(result, np.float64).ravel().tolist()
-    return loss, norms[0] if norms else None, time.perf_counter()

@@ -1,13 +1,22 @@
-"""What a backend trains: a model with its loss, its optimizer, and what is counted in an evaluation."""
+"""What a backend trains (a model with its loss, its optimizer, and what is counted in an evaluation), and what it does.
+
+`steps_jax` and `steps_tensorflow` derive from `Backend`; both run the same Keras model, loss and optimizer, so there is
+one model code and one loop.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
+
 from shardwright.components.image_trainer.models.logits import LogitModel
+from shardwright.components.image_trainer.training.checkpoints import Arrays
 from shardwright.components.image_trainer.training.device_input import DeviceInput
 
 
@@ -46,3 +55,93 @@ class Learner:
         """Returns the counts of each image, and the loss of those that count."""
         loss = self.loss(targets, self.logit_model.logits(outputs), counted)
         return self.count(self.logit_model.probabilities(outputs), targets), loss
+
+
+class Backend:
+    """A model in training on the devices of its backend; here is what holds for a single host.
+
+    Args:
+        learner: what is trained.
+
+    Attributes:
+        devices: devices of all hosts, over which a batch is split.
+        device: their kind.
+        traces: number of compilations of a training step.
+    """
+
+    devices = 1
+    device = "cpu"
+    traces = 0
+
+    def __init__(self, learner: Learner) -> None:
+        self._learner, self._model, self._optimizer = learner, learner.model, learner.optimizer
+        self._called = learner.logit_model.model if learner.loss else learner.model
+
+    def batches(self, data: Any) -> Iterator[tuple[Any, ...]]:
+        """Returns this host's batches of a `tf.data.Dataset`, for `train` and `evaluate`.
+
+        Raises:
+            DatasetError: while iterating: a record is damaged.
+        """
+        raise NotImplementedError
+
+    def train(self, images: Any, targets: Any) -> Any:
+        """Does a step, possibly in the background.
+
+        Args:
+            images: uint8 or float32 [b, H, W, 3], this host's part; with texts a dict of `image` and `text`, float32
+                [b, V]. See `DeviceInput.images`.
+            targets: this host's part. See `DeviceInput.targets`.
+
+        Returns:
+            The loss over the batch of all hosts and the norm of its gradient, float32 [2]; `np.asarray` waits for it.
+        """
+        raise NotImplementedError
+
+    def evaluate(self, images: Any, targets: Any, counted: Any) -> Callable[[], tuple[npt.NDArray[Any], float]]:
+        """Evaluates a batch, possibly in the background.
+
+        Args:
+            images: as in `train`.
+            targets: as in `train`.
+            counted: which of this host's images count, bool [b].
+
+        Returns:
+            A function that waits for what `count` returns of this host's images, and for the loss over those of all
+            hosts.
+        """
+        raise NotImplementedError
+
+    def memory(self) -> int:
+        """Returns the most bytes that a device of this host has held so far; of a CPU, that this process has."""
+        raise NotImplementedError
+
+    def trace(self, folder: str | None) -> None:
+        """Begins to write a trace of what runs into a folder of TensorBoard; `None` ends it."""
+        raise NotImplementedError
+
+    def evaluated(self) -> AbstractContextManager[None]:
+        """Uses the weights to be kept in `evaluate` and `state`: with `ema` the running mean."""
+        raise NotImplementedError
+
+    def write_variables(self) -> None:
+        """Writes the weights in use to the variables of the model, where other code reads them."""
+
+    def state(self) -> Arrays:
+        """Returns all that a step changes: weights, other variables of the model such as seeds, the optimizer's."""
+        raise NotImplementedError
+
+    def restore(self, arrays: Arrays) -> None:
+        """Sets a state of `state`."""
+        raise NotImplementedError
+
+    def together(self, values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+        """Returns the sums of small arrays over all hosts; all hosts must call it."""
+        return values
+
+    def finish(self) -> None:
+        """Leaves the group of hosts, when all of them have ended."""
+
+    def from_first(self, data: bytes) -> bytes:
+        """Returns the bytes of host 0 on every host; all hosts must call it."""
+        return data

@@ -15,7 +15,6 @@ import numpy as np
 from shardwright.components.image_trainer.devices.hosts import HostPlace
 from shardwright.components.image_trainer.devices.placement import out_of_memory, readable
 from shardwright.components.image_trainer.spec import LOG_FOLDER, TrainSpec
-from shardwright.components.image_trainer.training.backend import Backend
 from shardwright.components.image_trainer.training.callbacks import NO_CALLBACKS, CallbackRunner
 from shardwright.components.image_trainer.training.checkpoints import (
     Arrays,
@@ -25,6 +24,7 @@ from shardwright.components.image_trainer.training.checkpoints import (
 )
 from shardwright.components.image_trainer.training.evaluate_split import evaluate, keys_at, shown
 from shardwright.components.image_trainer.training.in_flight import WAITING, StepsInFlight
+from shardwright.components.image_trainer.training.learner import Backend
 from shardwright.components.image_trainer.training.named_weights import weights_of
 from shardwright.components.image_trainer.training.step_log import StepLog, stall_advice
 from shardwright.components.image_trainer.training.training_progress import Preemption, Progress, Rate
@@ -94,7 +94,7 @@ class Loop:
         callbacks: CallbackRunner = NO_CALLBACKS,
     ) -> None:
         self.work = work
-        every = work.spec.running.log_every
+        every = work.spec.recipe.trainer.log_every
         self._log = StepLog(every, work.batch_size, self._all_steps(), rate, steps.memory, send)
         self._advised = self._tracing = False
         self._steps, self._folder = steps, folder
@@ -123,7 +123,10 @@ class Loop:
                 batches = self._steps.batches(self.work.data(self.progress.step))
                 if self.work.evaluation is not None:
                     self._held_out = self._steps.batches(self.work.evaluation())
-                self._begin_callbacks()
+                if self._callbacks:
+                    # With the weights that the training begins or resumes with.
+                    self._steps.write_variables()
+                    self._callbacks.call("on_train_begin")
                 batch = next(batches)
                 while not self.progress.ended(*limits):
                     batch = self._epoch(batch, batches)
@@ -132,7 +135,12 @@ class Loop:
             raise
         except Exception as error:
             if out_of_memory(error):
-                raise ShardwrightError(self._no_memory()) from None
+                step = self.progress.step + len(self._in_flight) + 1
+                raise ShardwrightError(
+                    f"out of memory at step {step}: a batch of {self.work.batch_size} images needs about "
+                    f"{readable(self.work.memory)} on each of {self._steps.devices} devices. "
+                    "Lower trainer.batch_size, trainer.base_filters or transform.size."
+                ) from None
             raise
         finally:
             self._in_flight.close()
@@ -155,7 +163,7 @@ class Loop:
         for number in range(progress.step + 1, end + 1):
             batch = self._step(batch, batches)
             self._stop_if_asked(number)
-            if number % work.spec.running.every == 0 and number < end:
+            if number % work.spec.recipe.trainer.checkpoint.every == 0 and number < end:
                 self._save()
                 self._log.restart()
         self._finish_all()
@@ -173,7 +181,11 @@ class Loop:
         self._save()
         # Again, now that the checkpoint is written.
         progress.rates[-1] = Rate(speed, waited, time.perf_counter() - begun, trained, idle)
-        self._advise(waited, idle)
+        # That the devices had no work is no news on a CPU.
+        advice = "" if self._advised or self._steps.device == "cpu" else stall_advice(waited, idle)
+        if advice:
+            self._advised = True
+            self._send({"note": advice})
         self._report(progress.epochs - 1)
         return batch
 
@@ -216,31 +228,18 @@ class Loop:
 
     def _trace(self) -> None:
         """Begins or ends the trace of `trainer.profile`, before the next step starts."""
-        first, last = self.work.spec.running.profile or (0, 0)
+        first, last = self.work.spec.recipe.trainer.profile.steps or (0, 0)
         number = self.progress.step + len(self._in_flight) + 1
         if self._tracing != (first <= number < last):
             self._finish_all()
             self._tracing = not self._tracing
             self._steps.trace(str(Path(self.work.spec.output, LOG_FOLDER)) if self._tracing else None)
 
-    def _advise(self, waited: float, idle: float) -> None:
-        """Says once what would help if the devices had no work for much of an epoch; that is no news on a CPU."""
-        advice = "" if self._advised or self._steps.device == "cpu" else stall_advice(waited, idle)
-        if advice:
-            self._advised = True
-            self._send({"note": advice})
-
     def _finish_all(self) -> None:
         """Records all steps in flight: what follows needs the state after them."""
         begun = time.perf_counter()
         self._finish_steps()
         self._worked += time.perf_counter() - begun
-
-    def _begin_callbacks(self) -> None:
-        """Calls the callbacks before the first step, with the weights that the training begins or resumes with."""
-        if self._callbacks:
-            self._steps.write_variables()
-            self._callbacks.call("on_train_begin")
 
     def _end_epoch(self) -> None:
         """Calls the callbacks with the weights that were evaluated; one of them on any host may end the training."""
@@ -249,8 +248,7 @@ class Loop:
         with self._steps.evaluated():
             self._steps.write_variables()
             self._callbacks.call("on_epoch_end", self.progress.epochs - 1, self._epoch_logs())
-        stops = self._steps.together(np.array([float(self._callbacks.stop_training)]))
-        self.progress.stopped = bool(stops[0])
+        self.progress.stopped = self._any_host(self._callbacks.stop_training)
 
     def _epoch_logs(self) -> dict[str, float]:
         """Returns the loss and metrics of the last epoch, under the names that Keras gives them."""
@@ -345,7 +343,13 @@ class Loop:
     def _stop_if_asked(self, done: int = 0) -> None:
         if self._asked_to_stop(done):
             self._save()
-            raise self._end(self._ended_early())
+            cause = self._preemption.signal or "another host"
+            raise self._end(
+                Stopped(
+                    f"the training was stopped ({cause}) and saved its state at step {self.progress.step} of "
+                    f"{self._all_steps()}. Run it again to continue from there."
+                )
+            )
 
     def _asked_to_stop(self, done: int) -> bool:
         """Returns whether any host received a signal; all hosts ask after the same number of steps or batches."""
@@ -353,7 +357,10 @@ class Loop:
             return bool(self._preemption.signal)
         if done % _AGREE_EVERY:
             return False
-        return bool(self._steps.together(np.array([float(bool(self._preemption.signal))]))[0])
+        return self._any_host(bool(self._preemption.signal))
+
+    def _any_host(self, mine: bool) -> bool:
+        return bool(self._steps.together(np.array([float(mine)]))[0])
 
     def _check_finite(self, arrays: Arrays) -> None:
         """Raises an error for weights that are not finite: they must not be stored."""
@@ -375,21 +382,6 @@ class Loop:
             f"{what} became {value} in epoch {step // work.steps_per_epoch + 1}, step {step + 1} of "
             f"{self._all_steps()}. Its batch: {shown(keys)}. Lower trainer.learning_rate, or look at these images. "
             f"{f'The last checkpoint is of step {kept[-1]}.' if kept else 'There is no checkpoint yet.'}"
-        )
-
-    def _no_memory(self) -> str:
-        step = self.progress.step + len(self._in_flight) + 1
-        return (
-            f"out of memory at step {step}: a batch of {self.work.batch_size} images needs about "
-            f"{readable(self.work.memory)} on each of {self._steps.devices} devices. "
-            "Lower trainer.batch_size, trainer.base_filters or transform.size."
-        )
-
-    def _ended_early(self) -> Stopped:
-        cause = self._preemption.signal or "another host"
-        return Stopped(
-            f"the training was stopped ({cause}) and saved its state at step {self.progress.step} of "
-            f"{self._all_steps()}. Run it again to continue from there."
         )
 
     def _all_steps(self) -> int:

@@ -30,6 +30,8 @@ from shardwright.config.trainer import LOSSES_OF_CLASSES, LOSSES_OF_LABELS, LOSS
 from shardwright.errors import UsageError
 from shardwright.masks.regions import IGNORE_VALUE
 
+# A very rare class must not outweigh all others.
+_MOST = 10.0
 _SMOOTH = 1.0
 _GAMMA = 2.0
 _FALSE, _MISSED = 0.3, 0.7
@@ -246,10 +248,6 @@ def loss_of(spec: TrainSpec) -> Loss:
         weights=spec.class_weights,
         smoothing=options.label_smoothing,
     )
-
-
-# A very rare class must not outweigh all others.
-_MOST = 10.0
 
 
 def balanced_weights(task: str, statistics: Mapping[str, Any], classes: Sequence[str]) -> tuple[float, ...]:

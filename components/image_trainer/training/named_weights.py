@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from shardwright.components.image_trainer.training.checkpoints import Arrays
 from shardwright.errors import ShardwrightError
@@ -26,8 +25,10 @@ def named(group: str, index: int) -> str:
 
 
 def arrays_of(groups: Mapping[str, list[Any]]) -> Arrays:
-    """Returns the numbers of variables, as in a checkpoint."""
-    return {named(group, i): _plain(v) for group, members in groups.items() for i, v in enumerate(members)}
+    """Returns the numbers of variables, as in a checkpoint; bfloat16, which NumPy lacks, becomes float32."""
+    # NumPy 2 warns of a Keras variable that it is to copy itself.
+    arrays = {named(group, i): np.asarray(v).copy() for group, members in groups.items() for i, v in enumerate(members)}
+    return {name: a.astype(np.float32) if a.dtype.kind == "V" else a for name, a in arrays.items()}
 
 
 def assign(model: Any, optimizer: Any, arrays: Arrays) -> None:
@@ -54,10 +55,3 @@ def set_weights(model: Any, arrays: Arrays) -> None:
 def weights_of(arrays: Arrays) -> Arrays:
     """Returns the model's part of a state."""
     return {name: array for name, array in arrays.items() if not name.startswith("optimizer/")}
-
-
-def _plain(variable: Any) -> npt.NDArray[Any]:
-    """Returns a copy; bfloat16, which a custom model may have and NumPy lacks, becomes float32."""
-    # NumPy 2 warns of a Keras variable that it is to copy itself.
-    array = np.asarray(variable).copy()
-    return array.astype(np.float32) if array.dtype.kind == "V" else array

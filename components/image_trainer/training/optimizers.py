@@ -78,21 +78,19 @@ def build_optimizer(options: TrainerConfig, steps: int, steps_per_epoch: int = 1
         common |= {"momentum": _MOMENTUM, "nesterov": True}
     kinds: dict[str, type[_Followed]] = {"adamw": _AdamW, "adam": _Adam, "sgd": _SGD}
     optimizer: Any = kinds[options.optimizer](**common)
-    optimizer.follow(options.ema, _finetuning(options, model, steps_per_epoch))
-    if model is not None:
-        weights = model.trainable_variables
-        if optimizer.weight_decay:
-            optimizer.exclude_from_weight_decay(var_list=_not_decaying(weights, options.decayed))
-        optimizer.build(weights)
-    return optimizer
-
-
-def _finetuning(options: TrainerConfig, model: Any, steps_per_epoch: int) -> Finetuning:
+    if model is None:
+        return optimizer
     frozen = (options.encoder_trainable_from - 1) * steps_per_epoch // options.accumulate
-    if model is None or (options.encoder_rate == 1 and not frozen):
-        return Finetuning()
-    encoder = next(layer for layer in model.layers if layer.name == "encoder")
-    return Finetuning(encoder.trainable_variables, options.encoder_rate, frozen)
+    slow = Finetuning()
+    if options.encoder_rate != 1 or frozen:
+        encoder = next(layer for layer in model.layers if layer.name == "encoder")
+        slow = Finetuning(encoder.trainable_variables, options.encoder_rate, frozen)
+    optimizer.follow(options.ema, slow)
+    weights = model.trainable_variables
+    if optimizer.weight_decay:
+        optimizer.exclude_from_weight_decay(var_list=_not_decaying(weights, options.decayed))
+    optimizer.build(weights)
+    return optimizer
 
 
 def _not_decaying(weights: Sequence[Any], patterns: Sequence[str]) -> list[Any]:

@@ -25,7 +25,7 @@ from shardwright.components.image_trainer.devices.hosts import HostPlace
 from shardwright.components.image_trainer.devices.placement import Placement, process_memory
 from shardwright.components.image_trainer.training.checkpoints import Arrays
 from shardwright.components.image_trainer.training.jax_compat import CoordinatorStore
-from shardwright.components.image_trainer.training.learner import Learner
+from shardwright.components.image_trainer.training.learner import Backend, Learner
 from shardwright.components.image_trainer.training.named_weights import arrays_of, assign, variables
 from shardwright.errors import ShardwrightError
 from shardwright.loader.error_context import with_plain_errors
@@ -68,8 +68,8 @@ def connect(placement: Placement, place: HostPlace) -> int:
     return jax.device_count()
 
 
-class JaxSteps:
-    """See `steps.Backend`.
+class JaxSteps(Backend):
+    """The steps.
 
     Args:
         place: this host among all.
@@ -77,12 +77,11 @@ class JaxSteps:
     """
 
     def __init__(self, place: HostPlace, learner: Learner) -> None:
-        self._place, self._learner, self._model, self._optimizer = place, learner, learner.model, learner.optimizer
-        self._called = learner.logit_model.model if learner.loss else learner.model
+        super().__init__(learner)
+        self._place = place
         devices = jax.devices()
         self.devices = len(devices)
         self.device = devices[0].device_kind
-        self.traces = 0
         mesh = Mesh(np.array(devices), (_BATCH,))
         self._everywhere = NamedSharding(mesh, PartitionSpec())
         self._split = NamedSharding(mesh, PartitionSpec(_BATCH))
@@ -97,16 +96,13 @@ class JaxSteps:
         self._evaluate = jax.jit(self._evaluation, out_shardings=(self._split, self._everywhere))
 
     def batches(self, data: Any) -> Iterator[tuple[Any, ...]]:
-        """See `Backend.batches`. Images and targets go to the devices; positions and weights stay on the host.
-
-        For a GPU or a TPU, a thread reads batches ahead and copies them. No host waits for another one in that.
-        """
-        placed = map(self._placed, with_plain_errors(data.as_numpy_iterator()))
+        # Images and targets go to the devices; positions and weights stay on the host.
+        placed = (
+            (jax.tree.map(self.spread, images), self.spread(targets), *others)
+            for images, targets, *others in with_plain_errors(data.as_numpy_iterator())
+        )
+        # For a GPU or a TPU, a thread reads batches ahead and copies them. No host waits for another one in that.
         return read_ahead(placed, _AHEAD) if self._ahead else placed
-
-    def _placed(self, batch: tuple[Any, ...]) -> tuple[Any, ...]:
-        images, targets, *others = batch
-        return jax.tree.map(self.spread, images), self.spread(targets), *others
 
     def spread(self, part: npt.NDArray[Any]) -> Any:
         """Returns a batch on all devices, from this host's part of it, split along its first axis."""
@@ -115,29 +111,24 @@ class JaxSteps:
         return jax.make_array_from_process_local_data(self._split, part)
 
     def train(self, images: Any, targets: Any) -> Any:
-        """See `Backend.train`."""
         loss, self._state = self._train(self._state, images, targets)
         return loss
 
     def evaluate(self, images: Any, targets: Any, counted: Any) -> Callable[[], tuple[npt.NDArray[Any], float]]:
-        """See `Backend.evaluate`."""
         weights, others = self._state["weights"], self._state["state"]
         counts, loss = self._evaluate(weights, others, images, targets, self.spread(counted))
         shards = sorted(counts.addressable_shards, key=lambda shard: shard.index[0].start or 0)
         return lambda: (np.concatenate([np.asarray(shard.data) for shard in shards]), float(loss))
 
     def memory(self) -> int:
-        """See `Backend.memory`."""
         known = [device.memory_stats() for device in jax.local_devices() if device.platform != "cpu"]
         return max((int(stats["peak_bytes_in_use"]) for stats in known if stats), default=0) or process_memory()
 
     def trace(self, folder: str | None) -> None:
-        """See `Backend.trace`."""
         jax.profiler.start_trace(folder) if folder else jax.profiler.stop_trace()
 
     @contextmanager
     def evaluated(self) -> Iterator[None]:
-        """See `Backend.evaluated`."""
         before = self._state
         if self._optimizer.means:
             assign(self._model, self._optimizer, self.state())
@@ -150,22 +141,18 @@ class JaxSteps:
             self._state = before
 
     def write_variables(self) -> None:
-        """See `Backend.write_variables`: the state is kept outside of the variables."""
         assign(self._model, self._optimizer, self.state())
 
     def state(self) -> Arrays:
-        """See `Backend.state`."""
         return arrays_of(self._state)
 
     def restore(self, arrays: Arrays) -> None:
-        """See `Backend.restore`; without arrays the values of the variables are used."""
         if arrays:
             assign(self._model, self._optimizer, arrays)
         groups = variables(self._model, self._optimizer)
         self._state = {name: [self._on_all(v) for v in members] for name, members in groups.items()}
 
     def together(self, values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-        """See `Backend.together`."""
         if self._place.count == 1:
             return values
         # JAX computes in 32 bits. As bytes, whole numbers and losses keep all their digits.
@@ -176,7 +163,6 @@ class JaxSteps:
         return np.stack([np.frombuffer(part.tobytes(), np.float64) for part in parts]).sum(0).reshape(values.shape)
 
     def from_first(self, data: bytes) -> bytes:
-        """See `Backend.from_first`."""
         if self._place.count == 1:
             return data
         if self._store:
@@ -188,7 +174,6 @@ class JaxSteps:
         return np.asarray(multihost_utils.broadcast_one_to_all(given), np.uint8).tobytes()
 
     def finish(self) -> None:
-        """See `Backend.finish`."""
         if self._place.count > 1:
             jax.distributed.shutdown()
 

@@ -12,7 +12,7 @@ import tensorflow as tf
 
 from shardwright.components.image_trainer.devices.placement import Placement, process_memory
 from shardwright.components.image_trainer.training.checkpoints import Arrays
-from shardwright.components.image_trainer.training.learner import Learner
+from shardwright.components.image_trainer.training.learner import Backend, Learner
 from shardwright.components.image_trainer.training.named_weights import arrays_of, assign, variables
 from shardwright.errors import ShardwrightError
 from shardwright.loader.error_context import with_plain_errors
@@ -37,50 +37,39 @@ def connect(placement: Placement) -> int:
     return 1
 
 
-class TensorFlowSteps:
-    """See `steps.Backend`.
-
-    Args:
-        learner: what is trained.
-    """
+class TensorFlowSteps(Backend):
+    """The steps; the state is in the variables."""
 
     def __init__(self, learner: Learner) -> None:
-        self._learner, self._model, self._optimizer = learner, learner.model, learner.optimizer
-        self._called = learner.logit_model.model if learner.loss else learner.model
-        self.devices = 1
+        super().__init__(learner)
         gpus = tf.config.get_visible_devices(_ONE_GPU)
-        self.device = tf.config.experimental.get_device_details(gpus[0])["device_name"] if gpus else "cpu"
-        self.traces = 0
+        if gpus:
+            self.device = tf.config.experimental.get_device_details(gpus[0])["device_name"]
         # On a CPU, XLA costs more time compiling than it saves in a run of minutes.
         self._train = tf.function(self._step, jit_compile=False)
         self._evaluate = tf.function(self._evaluation, jit_compile=False)
 
     def batches(self, data: Any) -> Iterator[tuple[Any, ...]]:
-        """See `Backend.batches`. The iterator is made immediately, see `_deterministic`."""
+        # The iterator is made immediately, see `_deterministic`.
         return with_plain_errors(iter(data))
 
     def train(self, images: Any, targets: Any) -> Any:
-        """See `Backend.train`."""
         return self._train(images, targets)
 
     def evaluate(self, images: Any, targets: Any, counted: Any) -> Callable[[], tuple[npt.NDArray[Any], float]]:
-        """See `Backend.evaluate`."""
         counts, loss = self._evaluate(images, targets, counted)
         return lambda: (np.asarray(counts), float(loss))
 
     def memory(self) -> int:
-        """See `Backend.memory`."""
         if self.device == "cpu":
             return process_memory()
         return int(tf.config.experimental.get_memory_info("GPU:0")["peak"])
 
     def trace(self, folder: str | None) -> None:
-        """See `Backend.trace`."""
         tf.profiler.experimental.start(folder) if folder else tf.profiler.experimental.stop()
 
     @contextmanager
     def evaluated(self) -> Iterator[None]:
-        """See `Backend.evaluated`."""
         if not self._optimizer.means:
             yield
             return
@@ -91,27 +80,11 @@ class TensorFlowSteps:
         finally:
             self.restore(before)
 
-    def write_variables(self) -> None:
-        """See `Backend.write_variables`: the variables are the state."""
-
     def state(self) -> Arrays:
-        """See `Backend.state`."""
         return arrays_of(variables(self._model, self._optimizer))
 
     def restore(self, arrays: Arrays) -> None:
-        """See `Backend.restore`."""
         assign(self._model, self._optimizer, arrays)
-
-    def together(self, values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-        """See `Backend.together`: there is one host."""
-        return values
-
-    def from_first(self, data: bytes) -> bytes:
-        """See `Backend.from_first`: there is one host."""
-        return data
-
-    def finish(self) -> None:
-        """See `Backend.finish`: there is one host."""
 
     def _step(self, images: Any, targets: Any) -> Any:
         self.traces += 1  # Runs when the function is traced, not when it is called.

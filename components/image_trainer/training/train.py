@@ -15,7 +15,7 @@ from shardwright.components.image_trainer.devices.hosts import HostPlace
 from shardwright.components.image_trainer.devices.placement import Placement, device_batch, readable, step_bytes
 from shardwright.components.image_trainer.models.build import model_of
 from shardwright.components.image_trainer.spec import MODEL_FILE, NEEDS, TrainSpec
-from shardwright.components.image_trainer.training.backend import Backend, build_steps, connect
+from shardwright.components.image_trainer.training.backend import build_steps, connect
 from shardwright.components.image_trainer.training.callbacks import build_callbacks
 from shardwright.components.image_trainer.training.checkpoints import CheckpointFolder
 from shardwright.components.image_trainer.training.device_input import DeviceInput, mask_options, train_options
@@ -28,7 +28,7 @@ from shardwright.components.image_trainer.training.history import (
     write_history,
     write_summary,
 )
-from shardwright.components.image_trainer.training.learner import Learner
+from shardwright.components.image_trainer.training.learner import Backend, Learner
 from shardwright.components.image_trainer.training.loop import TRAIN, Loop, TrainState
 from shardwright.components.image_trainer.training.losses import loss_of
 from shardwright.components.image_trainer.training.named_weights import set_weights
@@ -176,7 +176,7 @@ def _run_loop(work: TrainState, make: Callable[..., Loop], preemption: Preemptio
     spec = work.spec
     folder = CheckpointFolder(
         spec.checkpoints or str(Path(spec.output, "checkpoints")),
-        keep=spec.running.keep,
+        keep=spec.recipe.trainer.checkpoint.keep,
         note=lambda message: send({"note": message}),
     )
     if not work.place.publishes:

@@ -16,6 +16,8 @@ from typing import Any
 from shardwright.components.image_trainer.training.checkpoints import pause
 from shardwright.errors import Stopped
 
+_SIGNALS = (signal.SIGTERM, signal.SIGINT)
+
 
 @dataclass(frozen=True)
 class Rate:
@@ -87,9 +89,6 @@ class Progress:
     def from_dict(cls, value: Mapping[str, Any]) -> Progress:
         """Reads the form that `to_dict` returns."""
         return cls(**{**value, "rates": [Rate(**rate) for rate in value["rates"]]})
-
-
-_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 
 class Preemption:

@@ -170,13 +170,13 @@ def _class_note(classes: Sequence[str], before: Sequence[str]) -> str:
         "new, with initial weights": [name for name in classes if name not in before],
         "gone": [name for name in before if name not in classes],
     }
-    shown = "; ".join(f"{what}: {_listing(names)}" for what, names in parts.items() if names)
+    more = {what: len(names) - _SHOWN_CLASSES for what, names in parts.items()}
+    shown = "; ".join(
+        f"{what}: {', '.join(names[:_SHOWN_CLASSES])}{f' and {more[what]} more' if more[what] > 0 else ''}"
+        for what, names in parts.items()
+        if names
+    )
     return f"trainer.warm_start: the classes differ from the earlier model's, so their outputs go by name; {shown}"
-
-
-def _listing(names: Sequence[str]) -> str:
-    more = f" and {len(names) - _SHOWN_CLASSES} more" if len(names) > _SHOWN_CLASSES else ""
-    return ", ".join(names[:_SHOWN_CLASSES]) + more
 
 
 def difference(wanted: Sequence[tuple[str, tuple[int, ...]]], given: Sequence[tuple[str, tuple[int, ...]]]) -> str:

@@ -112,19 +112,19 @@ def test_input_with_other_content_is_refused(tmp_path, prepared):
 def test_a_retry_reuses_what_a_failed_attempt_staged(tmp_path, prepared, monkeypatch):
     config, properties = prepared
     whole = ingest(config, tmp_path / "cli", quiet=True)
-    encode_sample = example.encode_sample
+    example_values = example.example_values
     encoded = []
 
-    def failing(plan, sample, *args):
+    def failing(spec, job):
         if len(encoded) == 15:
             raise RuntimeError("machine gone")
-        return watching(plan, sample, *args)
+        return watching(spec, job)
 
-    def watching(plan, sample, *args):
-        encoded.append(sample.key)
-        return encode_sample(plan, sample, *args)
+    def watching(spec, job):
+        encoded.append(job.file.key)
+        return example_values(spec, job)
 
-    monkeypatch.setattr(write, "encode_sample", failing)
+    monkeypatch.setattr(write, "example_values", failing)
     with pytest.raises(RuntimeError, match="machine gone"):
         execute(tmp_path / "1", properties)
     assert list((tmp_path / "1").iterdir()) == []
@@ -136,7 +136,7 @@ def test_a_retry_reuses_what_a_failed_attempt_staged(tmp_path, prepared, monkeyp
     assert 0 < len(finished) <= 15
 
     encoded.clear()
-    monkeypatch.setattr(write, "encode_sample", watching)
+    monkeypatch.setattr(write, "example_values", watching)
     artifact = execute(tmp_path / "2", properties)
     assert sorted([*encoded, *finished]) == [f"{number:03d}.jpg" for number in range(24)]
     assert ImageDataset.open(artifact.uri).manifest == whole
@@ -174,7 +174,7 @@ def test_statistics_gen_reads_the_artifact(tmp_path, prepared):
 
 def test_the_cache_key_holds_no_path(tmp_path, prepared):
     _, properties = prepared
-    component = ImageExampleGen(source=IngestSource(properties["input_fingerprint"], properties["recipe"]))
+    component = ImageExampleGen.of_source(IngestSource(properties["input_fingerprint"], properties["recipe"]))
     assert component.exec_properties == properties
     assert str(tmp_path) not in json.dumps(component.exec_properties)
     assert component.outputs["examples"].type is standard_artifacts.Examples

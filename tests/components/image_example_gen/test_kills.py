@@ -48,8 +48,8 @@ def test_a_retry_with_another_output_takes_over_what_a_killed_attempt_finished(
     assert list((examples / "1").iterdir()) == []
     finished = len(list((tmp_path / "staging").glob("*/done/[!.]*")))
     encoded = []
-    encode_sample = example.encode_sample
-    monkeypatch.setattr(write, "encode_sample", lambda *args: encoded.append(args) or encode_sample(*args))
+    example_values = example.example_values
+    monkeypatch.setattr(write, "example_values", lambda *args: encoded.append(args) or example_values(*args))
     execute(examples / "2", properties)
     assert tree(examples / "2") == tree(tmp_path / "cli")
     done = [p for p in examples.iterdir() if p.name.startswith(".")] + list((tmp_path / "staging").iterdir())

@@ -8,7 +8,8 @@ from ingesting import config, run, tree
 from object_stores import running_stores
 
 from shardwright.components.image_example_gen import executor
-from shardwright.ingest import probe, shared_parts
+from shardwright.ingest import probe
+from shardwright.ingest import probe as shared_parts
 from shardwright.staging.staging import Staging
 
 THREADS = ["--runner=DirectRunner", "--direct_running_mode=multi_threading", "--direct_num_workers=2"]

@@ -20,8 +20,8 @@ from shardwright.components.image_trainer.training.training_progress import Pree
 from shardwright.errors import DatasetError, Stopped, StorageError, UsageError
 from shardwright.staging.staged import clear
 from shardwright.storage import buckets
-from shardwright.storage.leases import SILENT_VARIABLE
 from shardwright.storage.locks import lock_folder
+from shardwright.storage.mirror import SILENT_VARIABLE
 
 kinds = st.sampled_from([np.float32, np.uint32, np.int64])
 states = st.dictionaries(
@@ -212,7 +212,7 @@ def test_a_training_on_a_bucket_keeps_its_checkpoints_from_others(monkeypatch, t
                 clear(root)
             # As on another machine, where the same training ends first.
             with monkeypatch.context() as elsewhere:
-                elsewhere.setattr("shardwright.storage.leases._held", {})
+                elsewhere.setattr("shardwright.storage.mirror._held", {})
                 second.remove()
         assert first.steps() == [1]
         first.remove()

@@ -53,7 +53,7 @@ def test_the_command_of_the_job_trains_a_model(tmp_path, write_shapes, monkeypat
     """As in a pipeline: the Trainer's step asks for a job, and the job's container does the work."""
     from shardwright.components.image_trainer.custom_job import Executor
     from shardwright.components.image_trainer.run_fn import RECIPE_KEY, RUNNING_KEY
-    from shardwright.components.image_trainer.spec import RunOptions, TrainRecipe
+    from shardwright.components.image_trainer.spec import TrainRecipe
 
     config = parse_config(CONFIG, base="/")
     data = write_shapes(tmp_path / "data", size=(32, 32))
@@ -68,7 +68,7 @@ def test_the_command_of_the_job_trains_a_model(tmp_path, write_shapes, monkeypat
     }
     custom = {
         RECIPE_KEY: TrainRecipe.from_config(config).to_dict(),
-        RUNNING_KEY: RunOptions.from_config(config).to_dict(),
+        RUNNING_KEY: TrainRecipe.from_config(config).running,
         "ai_platform_enable_vertex": True,
         "ai_platform_vertex_region": "europe-west4",
         "ai_platform_training_args": {
@@ -164,7 +164,7 @@ def test_a_compiled_pipeline_trains_with_a_function_of_the_user_in_a_job(tmp_pat
     ]
     trainer = ImageTrainer(
         *(one.outputs["result"] for one in importers),
-        task="classification", epochs=3, run_fn="own:run_fn", custom_job=job,
+        task="classification", trainer={"epochs": 3}, run_fn="own:run_fn", custom_job=job,
     )  # fmt: skip
     runner = tfx.orchestration.experimental.KubeflowV2DagRunner(
         config=tfx.orchestration.experimental.KubeflowV2DagRunnerConfig(

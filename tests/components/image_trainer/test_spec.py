@@ -74,7 +74,10 @@ def test_options_that_do_not_shape_the_model_are_not_in_its_recipe():
 
     machine = {"accelerator": "cpu", "hosts": 2, "checkpoint": {"every": 7}}
     judged = {"split": "train", "min_dice": 0.9, "min_improvement": 0.1}
-    assert recipe(trainer=machine, evaluator=judged) == recipe()
+    made = recipe(trainer=machine, evaluator=judged)
+    assert made.to_dict() == recipe().to_dict()
+    assert (made.running, recipe().running) == ({"accelerator": "cpu", "hosts": 2, "checkpoint": {"every": 7}}, {})
+    assert TrainRecipe.from_dict(made.to_dict(), made.running) == made
     assert recipe().to_dict() == {"version": 6, "trainer": {"model": "unet"}, "eval_split": "eval"}
 
 

@@ -14,11 +14,12 @@ import pytest
 from recipes import changed, train_recipe
 
 from shardwright.components.image_trainer.devices.hosts import HostPlace
-from shardwright.components.image_trainer.spec import RunOptions, TrainSpec
+from shardwright.components.image_trainer.spec import TrainSpec
 from shardwright.components.image_trainer.training.callbacks import NO_CALLBACKS, CallbackRunner
 from shardwright.components.image_trainer.training.checkpoints import CheckpointFolder
 from shardwright.components.image_trainer.training.loop import Loop, TrainState
 from shardwright.components.image_trainer.training.training_progress import Preemption
+from shardwright.config.trainer import CheckpointConfig, ProfileConfig
 from shardwright.errors import ShardwrightError, Stopped, UsageError
 
 RECIPE = train_recipe("unet", 4, 5, 2, 1e-2, 3, "eval")
@@ -85,8 +86,8 @@ def make(tmp_path, write_shapes):
         losses, *, recipe=RECIPE, metric=None, messages=None, preemption=None, every=2, callbacks=NO_CALLBACKS, **run
     ):
         spec = TrainSpec(
-            recipe, str(data), "d", "classification", ("a", "b"), 24, 40, "stretch", None, None, "", "",
-            running=RunOptions(every=every, keep=99, **run),
+            changed(recipe, checkpoint=CheckpointConfig(every, keep=99), **run), str(data), "d", "classification",
+            ("a", "b"), 24, 40, "stretch", None, None, "", "",
         )  # fmt: skip
         evaluated = iter(metric or ())
 
@@ -252,11 +253,11 @@ def test_every_so_many_steps_their_values_are_sent(make):
 
 
 def test_a_trace_has_the_steps_that_were_asked_for(make):
-    loop, steps, _ = make(lambda step: 1.0, profile=[4, 6])
+    loop, steps, _ = make(lambda step: 1.0, profile=ProfileConfig((4, 6)))
     loop.run()
     # By the steps done when it begins and ends.
     assert [(done, folder is None) for done, folder in steps.traced] == [(3, False), (5, True)]
-    loop, steps, folder = make(lambda step: KeyboardInterrupt() if step == 5 else 1.0, profile=[4, 6])
+    loop, steps, folder = make(lambda step: KeyboardInterrupt() if step == 5 else 1.0, profile=ProfileConfig((4, 6)))
     folder.remove()
     with pytest.raises(KeyboardInterrupt):
         loop.run()

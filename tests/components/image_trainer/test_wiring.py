@@ -12,7 +12,6 @@ from shardwright.components.evaluator.eval_config import build_eval_config
 from shardwright.components.image_trainer.component import ImageTrainer
 from shardwright.components.image_trainer.spec import TrainRecipe
 from shardwright.components.image_transform.component import ImageTransform
-from shardwright.components.image_transform.transform_recipe import transform_recipe
 from shardwright.components.pusher.component import Pusher
 from shardwright.config import parse_config
 from shardwright.errors import UsageError
@@ -30,9 +29,10 @@ def trainer_of(config, transform, base_model=None):
 def wired(config=CONFIG):
     examples = Channel(type=standard_artifacts.Examples)
     schema = Channel(type=standard_artifacts.Schema)
-    transform = ImageTransform(examples=examples, schema=schema, recipe=transform_recipe(config))
+    transform = ImageTransform.from_config(config, examples, schema)
     baseline = BaselineResolver(push_directory="pushed", baseline_digest="d" * 64)
-    train = trainer_of(config, transform, baseline.outputs["model"]).with_id("Trainer")
+    blessed = config.trainer.warm_start == "blessed"
+    train = trainer_of(config, transform, baseline.outputs["model"] if blessed else None).with_id("Trainer")
     model = train.outputs["model"]
     evaluate = ImageEvaluator.from_config(config, examples, model, baseline.outputs["model"]).with_id("Evaluator")
     outputs = evaluate.outputs
@@ -91,7 +91,7 @@ def custom_of(**options):
 def test_run_options_are_passed_unless_they_are_the_default():
     assert set(custom_of()) == {"recipe"}
     custom = custom_of(accelerator="tpu", hosts=4, checkpoint={"every": 100})
-    assert custom["running"] == {"accelerator": "tpu", "hosts": 4, "every": 100}
+    assert custom["running"] == {"accelerator": "tpu", "hosts": 4, "checkpoint": {"every": 100}}
     assert custom["recipe"] == custom_of()["recipe"], "the recipe does not depend on the machine"
 
 
@@ -107,22 +107,21 @@ def test_a_warm_start_from_the_blessed_model_has_an_edge_and_that_from_a_file_it
     baseline = wired(config)[1]
     train = trainer_of(config, _transform(config), baseline.outputs["model"])
     assert train.inputs["base_model"] is baseline.outputs["model"]
-    assert "base_model" not in trainer_of(CONFIG, _transform(CONFIG), baseline.outputs["model"]).inputs
     with pytest.raises(UsageError, match="warm_start is 'blessed', and base_model is missing"):
         trainer_of(config, _transform(config))
 
 
 def test_a_model_to_begin_with_is_never_ignored():
     examples, model = Channel(type=standard_artifacts.Examples), Channel(type=standard_artifacts.Model)
-    assert ImageTrainer(examples, base_model=model, warm_start="blessed").inputs["base_model"] is model
+    assert ImageTrainer(examples, base_model=model, trainer={"warm_start": "blessed"}).inputs["base_model"] is model
     with pytest.raises(UsageError, match="base_model is given, and warm_start is not 'blessed'"):
         ImageTrainer(examples, base_model=model)
     with pytest.raises(UsageError, match="warm_start is 'blessed', and base_model is missing"):
-        ImageTrainer(examples, warm_start="blessed")
+        ImageTrainer(examples, trainer={"warm_start": "blessed"})
     # A function of the user may do with both what it likes.
     assert "base_model" in ImageTrainer(examples, base_model=model, run_fn="json:dumps").inputs
 
 
 def _transform(config):
     channels = Channel(type=standard_artifacts.Examples), Channel(type=standard_artifacts.Schema)
-    return ImageTransform(examples=channels[0], schema=channels[1], recipe=transform_recipe(config))
+    return ImageTransform.from_config(config, *channels)

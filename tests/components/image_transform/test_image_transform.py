@@ -21,7 +21,7 @@ from shardwright import loader
 from shardwright.components.image_transform import component, executor, rewrite
 from shardwright.components.image_transform import transform_plan as planning
 from shardwright.components.image_transform.transform_recipe import read_recipe, transform_recipe
-from shardwright.config import parse_config
+from shardwright.config import Config, parse_config
 from shardwright.dataset.reader import ImageDataset
 from shardwright.errors import CheckFailed, DatasetError
 from shardwright.images import tf_ops
@@ -37,8 +37,12 @@ MakeDataset = Callable[..., Path]
 
 
 def recipe_of(rejects: float = 0.01, **transform: object) -> str:
+    return transform_recipe(config_of(rejects, **transform))
+
+
+def config_of(rejects: float = 0.01, **transform: object) -> Config:
     raw = {"input": {"images": "x"}, "transform": {"size": [20, 30], **transform}, "rejects": {"max_fraction": rejects}}
-    return transform_recipe(parse_config(raw, base="."))
+    return parse_config(raw, base=".")
 
 
 def run(source: Path, root: Path, recipe: str, *beam_args: str) -> SimpleNamespace:
@@ -283,9 +287,8 @@ def test_the_component_has_its_channels() -> None:
     from tfx.types import channel_utils
 
     examples, schema = standard_artifacts.Examples(), standard_artifacts.Schema()
-    made = component.ImageTransform(
-        examples=channel_utils.as_channel([examples]), schema=channel_utils.as_channel([schema]), recipe=recipe_of()
-    )
+    channels = channel_utils.as_channel([examples]), channel_utils.as_channel([schema])
+    made = component.ImageTransform.from_config(config_of(), *channels)
     assert set(made.outputs) == {
         "transformed_examples", "transform_graph", "post_transform_stats", "post_transform_schema"
     }  # fmt: skip

@@ -167,9 +167,10 @@ def test_images_of_all_are_transformed_and_transformed_ones_are_joined(deliver, 
         post_transform_schema=kinds.Schema,
     )
     from shardwright.components.image_transform.transform_recipe import transform_recipe
-    from shardwright.config.inline import inline_config
+    from shardwright.config.constructors import Transform as Section
+    from shardwright.config.constructors import config_of
 
-    recipe = transform_recipe(inline_config(".", task="classification", transform={"size": [16, 16]}))
+    recipe = transform_recipe(config_of(task="classification", transform=Section(size=(16, 16))))
     spans = [deliver("a", 1), deliver("b", 2, 3, first=100)]
     Transform(context(tmp_path / "tmp")).Do({"examples": spans}, made, {"recipe": recipe})
     (examples,) = made["transformed_examples"]

@@ -4,10 +4,10 @@ import sys
 
 from tfx import v1 as tfx
 
-from shardwright.components import ClassFolders, ImageExampleGen
+from shardwright.components import ClassFolders, ImageExampleGen, Input
 
 name, root = sys.argv[1:]
-example_gen = ImageExampleGen("photographs", task="classification", labels=ClassFolders())
+example_gen = ImageExampleGen(Input("photographs", labels=ClassFolders()), task="classification")
 statistics_gen = tfx.components.StatisticsGen(examples=example_gen.outputs["examples"])
 tfx.orchestration.LocalDagRunner().run(
     tfx.dsl.Pipeline(

@@ -17,25 +17,30 @@ from shardwright.components import (
     ImageExampleGen,
     ImageTrainer,
     ImageTransform,
+    Input,
     InputResolver,
     Pusher,
+    Trainer,
+    Transform,
     correct_document,
 )
 
 out, *with_exit_handler = sys.argv[1:]
 data_root = tfx.dsl.experimental.RuntimeParameter("data_root", str, default="gs://data")
 resolver = InputResolver(
-    "photographs", data_root=data_root, task="classification", labels=ClassFolders(), classes=["daisy", "rose"]
+    Input("photographs", labels=ClassFolders(), classes=["daisy", "rose"]), data_root=data_root, task="classification"
 )
 example_gen = ImageExampleGen.at_run(resolver)
 examples = example_gen.outputs["examples"]
 statistics_gen = tfx.components.StatisticsGen(examples=examples)
 schema_gen = tfx.components.SchemaGen(statistics=statistics_gen.outputs["statistics"], infer_feature_shape=True)
-transform = ImageTransform(examples, schema_gen.outputs["schema"], size=(32, 32))
+transform = ImageTransform(examples, schema_gen.outputs["schema"], transform=Transform(size=(32, 32)))
 transformed, graph = transform.outputs["transformed_examples"], transform.outputs["transform_graph"]
-trainer = ImageTrainer(transformed, graph, task="classification", epochs=1, batch_size=4, base_filters=4)
+trainer = ImageTrainer(
+    transformed, graph, task="classification", trainer=Trainer(epochs=1, batch_size=4, base_filters=4)
+)
 baseline = BaselineResolver("gs://models/flowers", AT_RUN)
-evaluator = ImageEvaluator(examples, trainer.outputs["model"], baseline.outputs["model"], **BLESSES_ANY)
+evaluator = ImageEvaluator(examples, trainer.outputs["model"], baseline.outputs["model"], evaluator=BLESSES_ANY)
 pusher = Pusher(
     trainer.outputs["model"],
     evaluator.outputs["blessing"],

@@ -10,6 +10,8 @@ from shardwright.components import (
     ImageTransform,
     Report,
     StatisticsGen,
+    Trainer,
+    Transform,
 )
 
 splits = [tfx.proto.Input.Split(name=name, pattern=f"Split-{name}/*") for name in ("train", "eval", "test")]
@@ -22,15 +24,13 @@ schema = schema_gen.outputs["schema"]
 validator = tfx.components.ExampleValidator(statistics=statistics, schema=schema)
 report = Report(examples, validator.outputs["anomalies"], schema)
 gate = DataGate(validator.outputs["anomalies"], examples, schema, report=report.outputs["report"])
-transform = ImageTransform(examples, size=(32, 48))
+transform = ImageTransform(examples, transform=Transform(size=(32, 48)))
 trainer = ImageTrainer(
     transform.outputs["transformed_examples"],
     transform.outputs["transform_graph"],
-    model="mine:masks",
-    epochs=1,
-    batch_size=4,
+    trainer=Trainer(model="mine:masks", epochs=1, batch_size=4),
 )
-evaluator = ImageEvaluator(examples, trainer.outputs["model"], **BLESSES_ANY)
+evaluator = ImageEvaluator(examples, trainer.outputs["model"], evaluator=BLESSES_ANY)
 
 tfx.orchestration.LocalDagRunner().run(
     tfx.dsl.Pipeline(

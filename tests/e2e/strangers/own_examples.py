@@ -12,10 +12,13 @@ from shardwright.components import (
     ImageExampleGen,
     ImageTrainer,
     ImageTransform,
+    Input,
     Predictor,
     Pusher,
     Report,
     Split,
+    Trainer,
+    Transform,
 )
 
 
@@ -28,7 +31,7 @@ def pushed_to(folder):
 
 
 shares = Split(train=0.5, eval=0.25, test=0.25)
-example_gen = ImageExampleGen("photographs", task="classification", labels=ClassFolders(), split=shares)
+example_gen = ImageExampleGen(Input("photographs", labels=ClassFolders()), task="classification", split=shares)
 examples = example_gen.outputs["examples"]
 statistics_gen = stock("StatisticsGen")(examples=examples)
 statistics = statistics_gen.outputs["statistics"]
@@ -80,18 +83,26 @@ with tfx.dsl.Cond(blessed):
         push_destination=pushed_to("pushed-by-tfx"),
     ).with_id("PushedIfBlessed")
 
-transform = ImageTransform(examples, schema, size=(32, 32))
+transform = ImageTransform(examples, schema, transform=Transform(size=(32, 32)))
 transform.add_upstream_node(gate)
 transformed, graph = transform.outputs["transformed_examples"], transform.outputs["transform_graph"]
 of_ours = ImageTrainer(
-    transformed, graph, task="classification", epochs=1, batch_size=4, base_filters=4, callbacks="mine:callbacks"
+    transformed,
+    graph,
+    task="classification",
+    trainer=Trainer(epochs=1, batch_size=4, base_filters=4, callbacks="mine:callbacks"),
 )
 by_function = ImageTrainer(
-    transformed, graph, task="classification", epochs=1, run_fn="mine:run_on_batches", custom_config={"mine": 1}
+    transformed,
+    graph,
+    task="classification",
+    trainer=Trainer(epochs=1),
+    run_fn="mine:run_on_batches",
+    custom_config={"mine": 1},
 ).with_id("TrainedByFunction")
 model = of_ours.outputs["model"]
 baseline = BaselineResolver("pushed")
-our_evaluator = ImageEvaluator(examples, model, baseline.outputs["model"], **BLESSES_ANY)
+our_evaluator = ImageEvaluator(examples, model, baseline.outputs["model"], evaluator=BLESSES_ANY)
 blessing, evaluation = our_evaluator.outputs["blessing"], our_evaluator.outputs["evaluation"]
 pusher = Pusher(model, blessing, evaluation, push_directory="pushed").with_id("OurPusher")
 with tfx.dsl.Cond(blessing.future()[0].custom_property("blessed") == 0):
@@ -102,7 +113,7 @@ inferrer = stock("BulkInferrer")(
     data_spec=tfx.proto.DataSpec(example_splits=["test"]),
     model_spec=tfx.proto.ModelSpec(model_signature_name=["examples"]),
 )
-predictor = Predictor(model, "photographs")
+predictor = Predictor(model, Input("photographs"))
 of_tfx = [statistics_gen, schema_gen, validator, tuner, trainer, latest, evaluator, stock_pusher, inferrer, never]
 of_us = [example_gen, report, gate, transform, of_ours, by_function, baseline, our_evaluator, pusher, predictor]
 

@@ -10,16 +10,17 @@ from shardwright.components import (
     ImageExampleGen,
     ImageTrainer,
     ImageTransform,
+    Input,
     Report,
     Split,
     StatisticsGen,
+    Trainer,
+    Transform,
 )
 
 example_gen = ImageExampleGen(
-    "deliveries/span-{SPAN}",
-    span=int(sys.argv[1]),
+    Input("deliveries/span-{SPAN}", labels=ClassFolders(), span=int(sys.argv[1])),
     task="classification",
-    labels=ClassFolders(),
     split=Split(train=0.7, eval=0.3),
 )
 window = tfx.dsl.Resolver(
@@ -37,7 +38,7 @@ validator = tfx.components.ExampleValidator(statistics=statistics, schema=schema
 anomalies = validator.outputs["anomalies"]
 report = Report(examples, anomalies, schema)
 gate = DataGate(anomalies, examples, schema, report=report.outputs["report"])
-transform = ImageTransform(examples, schema, size=(32, 32))
+transform = ImageTransform(examples, schema, transform=Transform(size=(32, 32)))
 transform.add_upstream_node(gate)
 each = tfx.dsl.Resolver(
     strategy_class=tfx.dsl.experimental.SpanRangeStrategy,
@@ -49,9 +50,7 @@ trainer = ImageTrainer(
     each.outputs["examples"],
     transform.outputs["transform_graph"],
     task="classification",
-    epochs=1,
-    batch_size=4,
-    base_filters=4,
+    trainer=Trainer(epochs=1, batch_size=4, base_filters=4),
 )
 components = [example_gen, window, statistics_gen, schema_gen, validator, report, gate, transform, each, trainer]
 

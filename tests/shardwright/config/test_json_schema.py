@@ -14,8 +14,7 @@ import pytest
 from configuration_page import page
 
 from shardwright.config import Config, parse_config
-from shardwright.config.constructors import Coco, LabelCsv, RleCsv
-from shardwright.config.inline import Split
+from shardwright.config.constructors import Coco, LabelCsv, RleCsv, Split
 from shardwright.config.json_schema import SCHEMA_FILE, config_schema, leaves, schema_path, schema_text
 from shardwright.config.parse_values import keys_of, section_of
 from shardwright.config.yaml_text import parse_yaml

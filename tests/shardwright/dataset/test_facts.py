@@ -12,7 +12,7 @@ from shardwright.dataset import record_facts as facts_module
 from shardwright.dataset.reader import ImageDataset
 from shardwright.dataset.record_facts import ShardFacts
 from shardwright.errors import DatasetError
-from shardwright.ingest.ingested_features import PROBE_FEATURES
+from shardwright.ingest.known_files import PROBE_FEATURES
 from shardwright.masks.rle import draw
 from shardwright.pipelines.cli import main
 from shardwright.report import collect, contact_sheets

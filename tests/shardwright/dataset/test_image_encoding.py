@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from PIL import Image, ImageDraw
 from property_tests import tries
 
-from shardwright.dataset.image_encoding import CHROMA, encode_image, resize, tensor_proto
+from shardwright.dataset.stored_image import CHROMA, encode_image, resize, tensor_proto
 from shardwright.images import geometry
 from shardwright.images.decode import decode
 from shardwright.images.geometry import DCT_RATIOS

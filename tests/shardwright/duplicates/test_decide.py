@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shardwright.duplicates.decision import CONFLICTING, DuplicateRule, decide, groups_of
+from shardwright.duplicates.find import CONFLICTING, DuplicateRule, decide, groups_of
 from shardwright.errors import CheckFailed
 
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shardwright.duplicates import hamming
+from shardwright.duplicates import clusters as hamming
 from shardwright.duplicates.clusters import equal_clusters, near_clusters
 from shardwright.union_find import UnionFind
 

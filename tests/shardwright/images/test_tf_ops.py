@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from PIL import Image
 from property_tests import tries
 
-from shardwright.dataset.image_encoding import encode_image
+from shardwright.dataset.stored_image import encode_image
 from shardwright.images import geometry, tf_ops
 from shardwright.images.header import ImageError
 

@@ -12,8 +12,8 @@ from stored import check_stored
 from shardwright.config.constructors import MaskImages
 from shardwright.dataset.reader import ImageDataset
 from shardwright.errors import CheckFailed, ConfigError, UsageError
-from shardwright.ingest.tasks import publish_tasks
 from shardwright.masks import rle
+from shardwright.storage import durable
 from shardwright.tfrecords.records import decode_example
 
 IMAGES = 24
@@ -421,11 +421,13 @@ def test_a_mask_that_changes_during_the_run_ends_it(tmp_path, masked, monkeypatc
     for number in range(IMAGES):
         save(folder / f"{number:03d}.png", drawn(number))
 
+    rename_folder = durable.rename_folder
+
     def publish_and_change(*arguments):
-        publish_tasks(*arguments)
+        rename_folder(*arguments)
         save(folder / "005.png", drawn(6))
 
-    monkeypatch.setattr("shardwright.ingest.plan.publish_tasks", publish_and_change)
+    monkeypatch.setattr("shardwright.ingest.tasks.durable.rename_folder", publish_and_change)
     with pytest.raises(CheckFailed, match=r"005.png: the mask has changed while the run was reading the input"):
         run(raw, tmp_path / "out", workers=1)
     assert not (tmp_path / "out").exists()

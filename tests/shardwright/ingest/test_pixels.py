@@ -17,7 +17,7 @@ from shardwright.images import orientation as turns
 from shardwright.images.decode import apply_orientation
 from shardwright.images.exif import only_orientation
 from shardwright.ingest import IngestRecipe, ingest, locate, plan_ingest, write_range
-from shardwright.ingest.ranges import Range
+from shardwright.ingest.tasks import Range
 from shardwright.masks import rle
 from shardwright.staging.staging import Staging
 from shardwright.verify import verify

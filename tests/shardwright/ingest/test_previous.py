@@ -298,17 +298,17 @@ def test_a_run_that_was_stopped_goes_on_with_another_earlier_dataset_or_none(mon
     raw = raw_of(months / "second")
     run(raw, tmp_path / "full")
     (tmp_path / "two").symlink_to(tmp_path / "full")
-    write_all = module._write_all
+    write_all = module.map_processes
 
     def stop_after_one(*arguments):
         yield next(write_all(*arguments))
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(module, "_write_all", stop_after_one)
+    monkeypatch.setattr(module, "map_processes", stop_after_one)
     for earlier in (str(months / "one"), None, str(tmp_path / "two")):
         with pytest.raises(KeyboardInterrupt):
             run({**raw, "reuse_from": earlier}, tmp_path / "out")
-    monkeypatch.setattr(module, "_write_all", write_all)
+    monkeypatch.setattr(module, "map_processes", write_all)
     run({**raw, "reuse_from": str(months / "one")}, tmp_path / "out")
     assert tree(tmp_path / "out") == tree(tmp_path / "full")
 
@@ -372,7 +372,7 @@ def test_bytes_that_only_have_the_right_checksums_are_not_taken(months, tmp_path
 
 
 def test_probe_results_are_not_taken_from_a_damaged_file(months, tmp_path, monkeypatch):
-    monkeypatch.setattr("shardwright.ingest.read._ROWS_AT_ONCE", 4)
+    monkeypatch.setattr("shardwright.ingest.probe._ROWS_AT_ONCE", 4)
     looking = {"images": {"verify": "full"}}
     run(raw_of(months / "first", **looking), tmp_path / "one")
     file = tmp_path / "one/origins/inputs.jsonl"

@@ -86,7 +86,7 @@ def test_files_of_one_size_and_the_same_times_are_not_copies(tmp_path, settled, 
 def test_a_file_that_changes_before_it_is_written_ends_the_run(tmp_path, settled, monkeypatch):
     raw = folders(tmp_path / "in")
     settled(AT_ONCE)
-    write_all = ingest_run._write_all
+    write_all = ingest_run.map_processes
     file = tmp_path / "in/dog/005.png"
 
     def changed_before(*given):
@@ -94,7 +94,7 @@ def test_a_file_that_changes_before_it_is_written_ends_the_run(tmp_path, settled
         file.write_bytes(data[:-1] + bytes([data[-1] ^ 1]))
         return write_all(*given)
 
-    monkeypatch.setattr(ingest_run, "_write_all", changed_before)
+    monkeypatch.setattr(ingest_run, "map_processes", changed_before)
     with pytest.raises(CheckFailed, match=r"005\.png: the file has changed"):
         run(raw, tmp_path / "out", workers=1)
     assert not (tmp_path / "out").exists()
@@ -103,7 +103,7 @@ def test_a_file_that_changes_before_it_is_written_ends_the_run(tmp_path, settled
 def test_after_an_interruption_finished_shards_are_kept_only_of_the_same_files(tmp_path, settled, monkeypatch):
     raw = folders(tmp_path / "in")
     settled(AT_ONCE)
-    write_all, write_shard = ingest_run._write_all, ingest_run.write_range
+    write_all, write_shard = ingest_run.map_processes, ingest_run.write_range
 
     def stop_after_two(*given):
         done = write_all(*given)
@@ -116,10 +116,10 @@ def test_after_an_interruption_finished_shards_are_kept_only_of_the_same_files(t
         ingest_run, "write_range", lambda number, **given: written.append(number) or write_shard(number, **given)
     )
     for change in (False, True):
-        monkeypatch.setattr(ingest_run, "_write_all", stop_after_two)
+        monkeypatch.setattr(ingest_run, "map_processes", stop_after_two)
         with pytest.raises(KeyboardInterrupt):
             run(raw, tmp_path / "out", workers=1)
-        monkeypatch.setattr(ingest_run, "_write_all", write_all)
+        monkeypatch.setattr(ingest_run, "map_processes", write_all)
         if change:
             file = tmp_path / "in/cat/002.png"
             file.write_bytes((tmp_path / "in/cat/004.png").read_bytes() + b"behind the end")

@@ -268,8 +268,8 @@ def test_a_file_that_changes_under_the_run_is_noticed(tmp_path, image_input, mon
         (tmp_path / "in" / "images" / "000.jpg").write_bytes(b"other")
         return write_all(*arguments)
 
-    write_all = module._write_all
-    monkeypatch.setattr(module, "_write_all", meddling)
+    write_all = module.map_processes
+    monkeypatch.setattr(module, "map_processes", meddling)
     with pytest.raises(CheckFailed, match="000.jpg: the file has changed"):
         run(raw, tmp_path / "out")
     assert not (tmp_path / "out").exists()

@@ -21,12 +21,12 @@ def test_a_resumed_ingest_reads_no_finished_shard_again(tmp_path, image_input, m
         yield next(done)
         raise KeyboardInterrupt
 
-    write_all = ingest_run._write_all
-    monkeypatch.setattr(ingest_run, "_write_all", stop_after_two)
+    write_all = ingest_run.map_processes
+    monkeypatch.setattr(ingest_run, "map_processes", stop_after_two)
     with pytest.raises(KeyboardInterrupt):
         run(raw, tmp_path / "out")
     assert not (tmp_path / "out").exists()
-    monkeypatch.setattr(ingest_run, "_write_all", write_all)
+    monkeypatch.setattr(ingest_run, "map_processes", write_all)
     written = []
     write_shard = write.write_range
     monkeypatch.setattr(

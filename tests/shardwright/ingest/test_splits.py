@@ -12,7 +12,7 @@ from PIL import Image
 from shardwright.dataset.reader import ImageDataset
 from shardwright.errors import CheckFailed, ConfigError, DatasetError, UsageError
 from shardwright.ingest import IngestRecipe, ingest
-from shardwright.ingest import renamed as renamed_images
+from shardwright.ingest import previous_splits as renamed_images
 from shardwright.lineage.record import read_lineage
 from shardwright.storage import file_pins
 

@@ -19,7 +19,8 @@ from shardwright.config import parse_config
 from shardwright.dataset.outputs import check_not_in_dataset
 from shardwright.dataset.reader import ImageDataset
 from shardwright.errors import CheckFailed, DatasetError, StorageError, UsageError
-from shardwright.ingest import IngestRecipe, commit_ingest, ingest, locate, plan_ingest, ranges, tasks, write_range
+from shardwright.ingest import IngestRecipe, commit_ingest, ingest, locate, plan_ingest, write_range
+from shardwright.ingest import tasks as ranges
 from shardwright.staging.staging import Staging
 from shardwright.storage import buckets, gcs
 
@@ -223,7 +224,7 @@ def test_another_machine_goes_on_where_a_run_ended(stores, tmp_path, image_input
     raw = image_input(tmp_path / "in")
     run(raw, tmp_path / "local")
     out = f"{stores.bucket(scheme)}/out"
-    write_all, write_shard = ingest_run._write_all, write.write_range
+    write_all, write_shard = ingest_run.map_processes, write.write_range
 
     def stop_after_two(*arguments):
         done = write_all(*arguments)
@@ -231,14 +232,14 @@ def test_another_machine_goes_on_where_a_run_ended(stores, tmp_path, image_input
         yield next(done)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(ingest_run, "_write_all", stop_after_two)
+    monkeypatch.setattr(ingest_run, "map_processes", stop_after_two)
     with pytest.raises(KeyboardInterrupt):
         run(raw, out)
     with pytest.raises(DatasetError, match="not a finished dataset|no such folder"):
         ImageDataset.open(out)
     # Another machine has none of this one's files.
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "elsewhere"))
-    monkeypatch.setattr(ingest_run, "_write_all", write_all)
+    monkeypatch.setattr(ingest_run, "map_processes", write_all)
     written = []
     monkeypatch.setattr(ingest_run, "write_range", lambda *a, **o: written.append(a) or write_shard(*a, **o))
     resumed = run(raw, out)
@@ -455,4 +456,4 @@ def test_writers_on_another_machine_find_their_tasks_on_the_bucket(stores, tmp_p
     commit_ingest(plan, here, tmp_path / "out", {})
     assert tree(tmp_path / "out") == tree(tmp_path / "local")
     # A later run from there must not take the fetched tasks for all of the tasks.
-    assert not tasks.tasks_are_written(there.root)
+    assert not list(Path(there.root).glob("tasks*"))

@@ -9,7 +9,7 @@ from ingesting import run, tree
 from shardwright import storage
 from shardwright.config import ImagesConfig
 from shardwright.errors import CheckFailed
-from shardwright.ingest import ranges
+from shardwright.ingest import tasks as ranges
 from shardwright.ingest import write_shards as write
 from shardwright.ingest.known_files import FileHashes
 from shardwright.staging.staging import PlannedShard

@@ -9,9 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from property_tests import tries
 
-from shardwright.dataset.random_access import RandomAccess
+from shardwright.dataset.random_access import RandomAccess, SameDataset
 from shardwright.dataset.reader import ImageDataset, iter_records
-from shardwright.dataset.same_dataset import SameDataset
 from shardwright.dataset.source import source
 from shardwright.errors import DatasetError, StorageError
 from shardwright.loader import load

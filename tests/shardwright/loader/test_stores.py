@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shardwright.dataset import same_dataset
+from shardwright.dataset import random_access as same_dataset
 from shardwright.dataset.host_sharding import RecordRange
 from shardwright.dataset.random_access import RandomAccess
 from shardwright.dataset.reader import ImageDataset

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shardwright.splits import Splitter, assign_splits, folder_split, split_named
-from shardwright.splits.units import join_units
+from shardwright.splits.assignment import join_units
 
 SHARES = {"train": 0.6, "eval": 0.2, "test": 0.2}
 NAMES = ("eval", "test", "train")

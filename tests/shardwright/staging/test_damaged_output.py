@@ -5,7 +5,7 @@ from ingesting import config, run, tree
 
 from shardwright.errors import DatasetError, UsageError
 from shardwright.ingest import ingest
-from shardwright.storage import whole_folders
+from shardwright.storage import whole_files as whole_folders
 
 
 @pytest.fixture(scope="module")

@@ -12,8 +12,8 @@ from shardwright.edit.derive import Derived, derive
 from shardwright.edit.export_dataset import ExportOptions, export
 from shardwright.errors import DatasetError
 from shardwright.evaluation.thresholds import Thresholds, write_thresholds
-from shardwright.ingest import ranges
-from shardwright.ingest.tasks import new_tasks, publish_tasks
+from shardwright.ingest import tasks as ranges
+from shardwright.ingest.tasks import new_tasks
 from shardwright.lineage.blessing import Blessing, write_blessing
 from shardwright.lineage.record import write_lineage
 from shardwright.report.page import write_page
@@ -60,7 +60,7 @@ def sound_staged(folder):
             count += 1
             shard = shard_path(*planned)
             assert checksum_file(staging.path(shard)) == result.info.checksum
-            assert checksum_file(staging.path(index_path(shard))) == result.index_checksum
+            assert checksum_file(staging.path(index_path(shard))) == result.files[index_path(shard)][1]
     return count
 
 
@@ -139,9 +139,8 @@ def samples(folder):
 
 
 def task_files(folder):
-    made = new_tasks(str(folder), "tasks")
-    (made / "one").write_text("text")
-    publish_tasks(str(folder), made)
+    with new_tasks(str(folder), "tasks") as made:
+        (made / "one").write_text("text")
 
 
 def copied_folder(folder):

@@ -351,14 +351,14 @@ def test_further_files_are_part_of_a_finished_shard(tmp_path):
 
         return staging.write_shard(SHARDS[0], all_outcomes(), further=["figures/a"])
 
-    assert written(b"123").further == {"figures/a": 3}
-    assert written(b"12345").further == {"figures/a": 3}
+    assert written(b"123").files["figures/a"] == (3, "")
+    assert written(b"12345").files["figures/a"] == (3, "")
     assert staging.unfinished(SHARDS) == list(SHARDS[1:])
     assert Path(staging.location("figures/a")).read_bytes() == b"123"
     # As a power failure may leave it.
     staging.path("figures/a").write_bytes(b"1")
     assert staging.unfinished(SHARDS) == list(SHARDS)
-    assert written(b"1234").further == {"figures/a": 4}
+    assert written(b"1234").files["figures/a"] == (4, "")
     staging.path("figures/a").unlink()
     assert not staging.is_shared("figures/a")
     assert staging.result(SHARDS[0]) is None
@@ -373,8 +373,8 @@ def test_a_shard_that_was_finished_without_further_files_is_rewritten(tmp_path):
         yield RecordResult("a", b"a")
         staging.write_file("figures/a", b"123")
 
-    assert staging.write_shard(SHARDS[0], all_outcomes(), further=["figures/a"]).further == {"figures/a": 3}
-    assert staging.result(SHARDS[0]).further == {"figures/a": 3}
+    assert staging.write_shard(SHARDS[0], all_outcomes(), further=["figures/a"]).files["figures/a"] == (3, "")
+    assert staging.result(SHARDS[0]).files["figures/a"] == (3, "")
 
 
 def test_two_attempts_at_one_file_do_not_write_into_each_other(tmp_path):

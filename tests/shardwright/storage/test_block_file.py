@@ -7,10 +7,10 @@ from types import SimpleNamespace
 
 import pytest
 
-from shardwright.storage import block_file
-from shardwright.storage.block_file import BlockFile
+from shardwright.storage import whole_files as block_file
 from shardwright.storage.checksum import checksum_of, new_checksum
 from shardwright.storage.durable import begin_flush
+from shardwright.storage.whole_files import BlockFile
 
 BLOCK = 1 << 16
 

@@ -11,7 +11,7 @@ from shardwright.errors import StorageError, UsageError
 from shardwright.ingest import run_ingest as ingest_run
 from shardwright.staging.staged import clear
 from shardwright.staging.staging import Staging
-from shardwright.storage import leases
+from shardwright.storage import mirror as leases
 
 both = pytest.mark.parametrize("scheme", ["gs", pytest.param("s3", marks=pytest.mark.slow)])
 assert set(SCHEMES) == {"gs", "s3"}

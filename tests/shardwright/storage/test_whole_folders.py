@@ -7,7 +7,7 @@ import pytest
 
 from shardwright.errors import StorageError, UsageError
 from shardwright.storage.own_names import LOCK_FILE, MARK
-from shardwright.storage.whole_folders import appear, assembling, discard
+from shardwright.storage.whole_files import appear, assembling, discard
 
 CONTENT = "ab" * 32
 

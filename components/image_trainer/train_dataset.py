@@ -1,0 +1,267 @@
+"""`shardwright.train`: a training in a notebook or a script, with the Trainer's own code and without TFX.
+
+The images are brought to one size (`transform_images`), the workers of ImageTrainer train and export, and the exported
+model is measured on a split that decided nothing about it. The folder has what a pipeline has:
+
+    OUT/images      the transformed dataset, if the given one was not transformed
+    OUT/training    model.keras, history.json, training.json, steps.jsonl, TensorBoard logs, the workers' logs
+    OUT/model       the SavedModel that `shardwright predict`, `convert` and TF Serving take
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from shardwright.components.image_trainer.run_fn import train_and_export
+from shardwright.components.image_trainer.spec import MODEL_FILE, TrainRecipe
+from shardwright.components.image_trainer.training.history import read_history
+from shardwright.components.image_transform.transform_images import transform_images
+from shardwright.components.image_transform.transform_recipe import transform_recipe
+from shardwright.components.predictor.exported_model import open_model
+from shardwright.config import Config, EvaluatorConfig, LoaderConfig, RejectsConfig, TrainerConfig, TransformConfig
+from shardwright.config.constructors import as_section, config_of
+from shardwright.config.trainer import BLESSED
+from shardwright.config.yaml_config import as_config, parse_config
+from shardwright.dataset.manifest import MASKS, MULTI
+from shardwright.dataset.reader import ImageDataset
+from shardwright.errors import UsageError
+from shardwright.evaluation.figures import Figures, Measured
+from shardwright.evaluation.metrics import ClassSums, LabelCounts, MaskSums, headline
+from shardwright.evaluation.thresholds import THRESHOLDS_FILE, Thresholds, read_thresholds
+from shardwright.lineage.record import LINEAGE_FILE, read_lineage
+from shardwright.running.progress import print_note
+from shardwright.storage import is_remote
+from shardwright.storage.own_names import make_own_folder
+
+IMAGES, TRAINING, MODEL = "images", "training", "model"
+
+_TEST, _EVAL = "test", "eval"
+_SIGNATURE = "examples"
+# Masks of a batch are in memory at once.
+_BATCH = 16
+_SECTIONS: dict[str, type[Any]] = {
+    "transform": TransformConfig,
+    "loader": LoaderConfig,
+    "trainer": TrainerConfig,
+    "evaluator": EvaluatorConfig,
+    "rejects": RejectsConfig,
+}
+
+
+@dataclass(frozen=True)
+class TrainedModel:
+    """A finished training.
+
+    Attributes:
+        folder: the folder `out` of the call.
+        task: `segmentation` or `classification`.
+        classes: names in the order of the outputs.
+        best_epoch: the epoch whose weights were kept, from 1.
+        history: for each epoch its metrics on the split `eval`; empty without that split.
+        figures: metrics of the exported model, and the split, images and thresholds that they are of; `None` if the
+            dataset has neither a split `test` nor `eval`.
+    """
+
+    folder: Path
+    task: str
+    classes: tuple[str, ...]
+    best_epoch: int
+    history: tuple[Mapping[str, float], ...]
+    figures: Figures | None
+
+    @property
+    def model(self) -> Path:
+        """Folder of the SavedModel."""
+        return self.folder / MODEL
+
+    @property
+    def keras_file(self) -> Path:
+        """The trained Keras model, without the resizing and the thresholds of the SavedModel."""
+        return self.folder / TRAINING / MODEL_FILE
+
+    def predict(self, images: str | os.PathLike[str], out: str | os.PathLike[str], **options: Any) -> Any:
+        """Predicts a folder of images or a dataset, and writes a table.
+
+        Args:
+            images: folder, glob or dataset.
+            out: the CSV to write; an existing one is replaced.
+            **options: fields of `shardwright.components.predictor.predict_images.PredictOptions`, such as `dialect`.
+
+        Returns:
+            The `Prediction`: the file, its layout, numbers of images and rows, and the images that were left out.
+        """
+        from shardwright.components.predictor.predict_images import PredictOptions, predict
+
+        return predict(str(self.model), os.fspath(images), os.fspath(out), PredictOptions(**options))
+
+    def __repr__(self) -> str:
+        lines = [f"TrainedModel({str(self.folder)!r}, {self.task}, classes={list(self.classes)})"]
+        if self.figures is not None:
+            shown = ", ".join(f"{name} {value:.4f}" for name, value in self.figures.means(headline(self.task)))
+            lines.append(f"  {shown}; of {self.figures.measured.words()}")
+        return "\n".join(lines)
+
+
+def train(
+    dataset: str | os.PathLike[str] | ImageDataset,
+    out: str | os.PathLike[str],
+    *,
+    config: str | os.PathLike[str] | Mapping[str, Any] | Config | None = None,
+    transform: TransformConfig | Mapping[str, Any] | None = None,
+    loader: LoaderConfig | Mapping[str, Any] | None = None,
+    trainer: TrainerConfig | Mapping[str, Any] | None = None,
+    evaluator: EvaluatorConfig | Mapping[str, Any] | None = None,
+    rejects: RejectsConfig | Mapping[str, Any] | None = None,
+    workers: int | None = None,
+) -> TrainedModel:
+    """Trains a model on a dataset and exports it, on this machine, without TFX.
+
+    The split `train` is learned from, `eval` chooses the best epoch and the thresholds, and the figures are of `test`
+    (of `eval` where there is none). A training that was interrupted continues from its checkpoint when it is called
+    again, and a finished one is returned.
+
+    Args:
+        dataset: a dataset of `make_dataset` or `shardwright ingest`, or a transformed one.
+        out: folder of the results.
+        config: a configuration, or its file, whose sections are used where none is given here.
+        transform: `{"size": (256, 256)}`: how the images are brought to one size.
+        loader: `{"augment": ["flip_left_right"]}`, as `loader` in YAML.
+        trainer: `{"epochs": 20, "model": "my_models:build"}`, as `trainer` in YAML. A model of your own is a function
+            of a module: in a notebook, write it with `%%writefile my_models.py`.
+        evaluator: `{"threshold": 0.5}`: only what the exported model has.
+        rejects: `{"max_fraction": 0.01}`: how many images may be rejected because they cannot be decoded.
+        workers: processes of the transform; by default one for each core.
+
+    Returns:
+        The trained model with its metrics.
+
+    Raises:
+        ConfigError: a value is wrong; the message names it as a key of the YAML file.
+        UsageError: `out` contains another training, or an option needs the whole pipeline.
+        DatasetError: the dataset is damaged, or there is nothing to train on.
+        ShardwrightError: the training failed; the message has its last lines.
+    """
+    opened = dataset if isinstance(dataset, ImageDataset) else ImageDataset.open(dataset)
+    given = {"transform": transform, "loader": loader, "trainer": trainer, "evaluator": evaluator, "rejects": rejects}
+    chosen = _config(opened, config, {name: value for name, value in given.items() if value is not None})
+    if is_remote(os.fspath(out)):
+        raise UsageError(f"{out}: a training writes to this machine. Give a folder, and copy it later.")
+    folder = Path(os.path.abspath(out))
+    recipe = TrainRecipe.from_config(chosen)
+    if recipe.trainer.warm_start == BLESSED:
+        raise UsageError("trainer.warm_start: blessed is for pipelines. Give the folder of a model.")
+    make_own_folder(str(folder))
+    images = _transformed(opened, chosen, folder, workers)
+    weights = chosen.resolve(chosen.trainer.weights) if chosen.trainer.weights else ""
+    start = chosen.trainer.warm_start
+    warm = chosen.resolve(start) if start != TrainerConfig.warm_start else ""
+    spec = train_and_export(
+        recipe,
+        dataset=images,
+        run_folder=folder / TRAINING,
+        export_folder=folder / MODEL,
+        warm_from=warm,
+        weights_from=weights,
+        finished=_finished(folder),
+    )
+    history = read_history(folder / TRAINING)
+    return TrainedModel(
+        folder,
+        spec.task,
+        spec.classes,
+        history.best_epoch,
+        tuple(history.evaluation),
+        evaluate(folder / MODEL, opened),
+    )
+
+
+def _config(
+    dataset: ImageDataset, config: str | os.PathLike[str] | Mapping[str, Any] | Config | None, given: Mapping[str, Any]
+) -> Config:
+    """Returns the configuration of a training: the splits and the task are those of the dataset."""
+    if config is None:
+        split = {"ratios": {name: 1 / len(dataset.splits) for name in dataset.splits}}
+        return config_of(task=dataset.manifest.task, split=split, **given)
+    loaded = parse_config(config, base=os.getcwd()) if isinstance(config, Mapping) else as_config(config)
+    if loaded.task != dataset.manifest.task:
+        raise UsageError(
+            f"config: its task is {loaded.task}, and {dataset.root} is for {dataset.manifest.task}. Give the "
+            "configuration of this dataset."
+        )
+    sections = {name: as_section(_SECTIONS[name], value, name) for name, value in given.items()}
+    return dataclasses.replace(loaded, **sections)
+
+
+def _transformed(opened: ImageDataset, config: Config, folder: Path, workers: int | None) -> Path:
+    """Returns the folder of the dataset to train on, which is made if the given one is not transformed."""
+    if opened.manifest.kind == "transform":
+        if is_remote(opened.root):
+            raise UsageError(f"{opened.root}: a transformed dataset on a bucket. Copy it here, or give its source.")
+        return Path(opened.root)
+    transform_images(opened, transform_recipe(config), folder / IMAGES, workers=workers)
+    return folder / IMAGES
+
+
+def _finished(folder: Path) -> str:
+    """Returns the fingerprint of the training whose model is there; empty without one."""
+    model = folder / MODEL
+    return str(read_lineage(model)["fingerprint"]) if Path(model, LINEAGE_FILE).is_file() else ""
+
+
+def evaluate(model: Path, dataset: ImageDataset) -> Figures | None:
+    """Measures an exported model on `test`, or on `eval`, by the sums of its own signature.
+
+    Args:
+        model: folder of the SavedModel.
+        dataset: the dataset; the model resizes its images.
+
+    Returns:
+        The figures; `None` if the dataset has neither split. Images that cannot be decoded are left out.
+    """
+    split = next((name for name in (_TEST, _EVAL) if name in dataset.splits and dataset.num_records(name)), None)
+    if split is None:
+        print_note(f"no image is in {_TEST} or {_EVAL}, so the model is not measured")
+        return None
+    opened = open_model(str(model))
+    count, labels = len(opened.classes), dataset.manifest.labels
+    kinds: dict[str, Any] = {MASKS: MaskSums, MULTI: ClassSums}
+    total: Any = kinds.get(labels, LabelCounts).zero(count)
+    images = 0
+    records = (payload for _, payload in dataset.records(split))
+    while batch := list(islice(records, _BATCH)):
+        for answers in _answers(opened.loaded.signatures[_SIGNATURE], batch):
+            if labels == MASKS:
+                total += MaskSums.of_images(answers["intersection"], answers["prediction"], answers["truth"])
+            elif labels == MULTI:
+                total += ClassSums.of_labels(answers["prediction"], answers["truth"])
+            else:
+                total += LabelCounts.of_labels(answers["probabilities"].argmax(-1), answers["label"].ravel(), count)
+            images += len(next(iter(answers.values())))
+    file = Path(opened.folder, "assets", THRESHOLDS_FILE)
+    chosen = read_thresholds(file, opened.classes) if file.is_file() else Thresholds.fixed(count)
+    size = (opened.height, opened.width)
+    measured = Measured.of_model(split, images, size, opened.task, opened.multi, chosen)
+    return Figures(total.report(opened.classes), measured)
+
+
+def _answers(signature: Any, records: Sequence[bytes]) -> Iterator[dict[str, npt.NDArray[Any]]]:
+    """Yields the outputs of a signature for records together, or one by one where an image cannot be decoded."""
+    import tensorflow as tf
+
+    try:
+        outputs = signature(examples=tf.constant(records, tf.string))
+    except tf.errors.InvalidArgumentError:
+        if len(records) > 1:
+            for record in records:
+                yield from _answers(signature, [record])
+        return
+    yield {name: np.asarray(value) for name, value in outputs.items()}

@@ -1,0 +1,144 @@
+"""`shardwright.train`: a training without TFX gives what the pipeline's components give."""
+
+import csv
+import filecmp
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import build
+import numpy as np
+import pytest
+
+import shardwright
+from shardwright.components.image_transform.transform_images import transform_images
+from shardwright.components.image_transform.transform_recipe import transform_recipe
+from shardwright.config.constructors import config_of
+from shardwright.dataset.reader import ImageDataset
+from shardwright.errors import ConfigError, DatasetError, UsageError
+from shardwright.pipelines.standalone_transform import transform_dataset
+
+COUNTS = {"train": [5, 4], "eval": [4], "test": [5]}
+TRANSFORM = {"size": (16, 24)}
+TRAINER = {"epochs": 1, "batch_size": 3, "base_filters": 4, "model": "own_models:normed"}
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    return build.dataset(tmp_path / "source", counts=COUNTS)
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_the_transform_writes_the_bytes_of_the_component(source: Path, tmp_path: Path, workers: int) -> None:
+    recipe = transform_recipe(config_of(transform=TRANSFORM))
+    manifest = transform_images(ImageDataset.open(source), recipe, tmp_path / "own", workers=workers, quiet=True)
+    assert transform_dataset(str(source), recipe, tmp_path / "tfx").digest == manifest.digest
+    files = {p.relative_to(tmp_path / "own") for p in (tmp_path / "own").rglob("*") if p.is_file()}
+    assert len(files) > 10
+    for file in files - {Path("build.json")}:
+        assert filecmp.cmp(tmp_path / "own" / file, tmp_path / "tfx/transformed_examples" / file, shallow=False), file
+    assert not list(tmp_path.glob("*staging*"))
+
+
+def test_a_finished_transform_is_found_and_another_one_is_refused(source: Path, tmp_path: Path) -> None:
+    opened, recipe = ImageDataset.open(source), transform_recipe(config_of(transform=TRANSFORM))
+    first = transform_images(opened, recipe, tmp_path / "out", workers=1, quiet=True)
+    assert transform_images(opened, recipe, tmp_path / "out", workers=1, quiet=True) == first
+    other = transform_recipe(config_of(transform={"size": (8, 8)}))
+    with pytest.raises(UsageError, match="contains another dataset"):
+        transform_images(opened, other, tmp_path / "out", workers=1, quiet=True)
+    (tmp_path / "other").mkdir()
+    with pytest.raises(UsageError, match="exists already, and is no dataset"):
+        transform_images(opened, recipe, tmp_path / "other", workers=1, quiet=True)
+
+
+BLOCKED = """
+import sys
+for name in ("tfx", "tfx_bsl", "apache_beam", "tensorflow_transform", "tensorflow_model_analysis", "ml_metadata",
+             "tensorflow_data_validation", "jax"):
+    sys.modules[name] = None
+"""
+SCRIPT = """
+import json, sys
+import shardwright
+if __name__ == "__main__":
+    model = shardwright.train(sys.argv[1], sys.argv[2], transform={transform}, trainer={trainer})
+    model.predict(sys.argv[1], "predicted.csv", dialect="clouds")
+    print(json.dumps([model.best_epoch, model.figures.measured.split, model.figures.measured.images]))
+"""
+
+
+@pytest.mark.slow
+def test_a_training_needs_neither_tfx_nor_beam_nor_jax(source: Path, tmp_path: Path) -> None:
+    """The workers, too: each finds `sitecustomize` where this process does."""
+    (tmp_path / "blocked").mkdir()
+    (tmp_path / "blocked/sitecustomize.py").write_text(BLOCKED)
+    own = Path(__file__).parents[2] / "support"
+    script = tmp_path / "script.py"
+    script.write_text(SCRIPT.format(transform=TRANSFORM, trainer=TRAINER))
+    paths = [str(tmp_path / "blocked"), str(own), *filter(None, sys.path)]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths), "SHARDWRIGHT_TEST_PREFORK": "0"}
+    (tmp_path / "own_models.py").write_bytes((own / "own_models.py").read_bytes())
+    done = subprocess.run(
+        [sys.executable, str(script), str(source), str(tmp_path / "out")],
+        cwd=tmp_path,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert json.loads(done.stdout.splitlines()[-1]) == [1, "test", 5]
+    assert len((tmp_path / "predicted.csv").read_text().splitlines()) == 18 * 2 + 1
+
+
+@pytest.mark.slow
+def test_it_trains_measures_and_predicts_and_is_found_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.syspath_prepend(str(Path(__file__).parents[2] / "support"))
+    monkeypatch.chdir(Path(__file__).parents[2] / "support")
+    source = build.dataset(tmp_path / "source", counts=COUNTS, task="classification")
+    trainer = {**TRAINER, "model": "auto", "epochs": 2}
+    model = shardwright.train(source, tmp_path / "out", transform=TRANSFORM, trainer=trainer, workers=1)
+    assert model.keras_file.is_file()
+    assert len(model.history) == 2
+    assert model.figures is not None
+    assert model.figures.measured.split == "test"
+    # The figures are those of the labels that the model predicts.
+    model.predict(source, tmp_path / "labels.csv", split="test")
+    with (tmp_path / "labels.csv").open(newline="") as file:
+        predicted = {row["image"]: row["label"] for row in csv.DictReader(file)}
+    dataset = ImageDataset.open(source)
+    true = {key: dataset.example(key).classes[0] for key in dataset.keys("test")}
+    assert predicted.keys() == true.keys()
+    assert model.figures.values["accuracy"] == np.mean([predicted[key] == true[key] for key in true])
+    assert "accuracy" in repr(model)
+    capfd.readouterr()
+    again = shardwright.train(source, tmp_path / "out", transform=TRANSFORM, trainer=trainer, workers=1)
+    assert again == model
+    assert "epoch 1" not in capfd.readouterr().err
+    with pytest.raises(UsageError, match="has the model of another training"):
+        shardwright.train(source, tmp_path / "out", transform=TRANSFORM, trainer={**trainer, "epochs": 3}, workers=1)
+
+
+def test_wrong_calls_are_refused_before_anything_is_written(source: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    with pytest.raises(ConfigError, match=r"trainer\.epochs"):
+        shardwright.train(source, out, trainer={"epochs": 0})
+    with pytest.raises(UsageError, match=r"trainer\.warm_start: blessed is for pipelines"):
+        shardwright.train(source, out, trainer={"warm_start": "blessed"})
+    with pytest.raises(UsageError, match="its task is classification"):
+        shardwright.train(source, out, config={"task": "classification", "input": {"images": "x"}})
+    with pytest.raises(DatasetError):
+        shardwright.train(tmp_path / "missing", out)
+    with pytest.raises(UsageError, match="writes to this machine"):
+        shardwright.train(source, "gs://bucket/out")
+    assert not out.exists()
+
+
+def test_texts_need_the_pipeline(tmp_path: Path, source: Path) -> None:
+    with pytest.raises((UsageError, ConfigError), match="text"):
+        shardwright.train(source, tmp_path / "out", transform={**TRANSFORM, "text": {"note": {"vocabulary": 5}}})
