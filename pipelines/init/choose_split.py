@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -13,20 +14,23 @@ import numpy as np
 import numpy.typing as npt
 
 from shardwright.config import SplitConfig
-from shardwright.config.split import EVAL, HASH, PREDEFINED, split_word, stated_split
+from shardwright.config.split import EVAL, HASH, PREDEFINED, split_folders, split_word, stated_split
 from shardwright.errors import Reading, ShardwrightError, UsageError
 from shardwright.formats.base import ClassesInText, shorten
 from shardwright.formats.image_names import NameIndex
-from shardwright.ingest.split_inputs import predefined_splits, split_column
+from shardwright.ingest.split_inputs import listed_image, predefined_splits, split_column
 from shardwright.ingest.splitting import ClassSets, class_sets
 from shardwright.pipelines.init.inventory import Inventory
 from shardwright.pipelines.init.read_trial import DetectedInput, absolute
+from shardwright.running.progress import counted
 from shardwright.splits import ClassTable, assign_splits, join_units
 from shardwright.storage import hash_file, is_remote, read_bytes
 from shardwright.storage.limits import MOST_LIST_BYTES
 from shardwright.storage.listing import name_lines
 
 STRATIFIED = "stratified"
+# VOC and its kin call all that is not in `test` so; next to lists of both it says nothing new.
+_NOT_TEST = re.compile("train[_-]?val", re.IGNORECASE)
 # Shares for few images: with five of a class, each of three splits has one.
 _FEW, _TWO = {"train": 0.6, EVAL: 0.2, "test": 0.2}, {"train": 0.8, EVAL: 0.2}
 _ROWS_SEEN = 1000
@@ -68,12 +72,14 @@ def choose_split(found: DetectedInput, inventory: Inventory | None) -> ChosenSpl
             continue
         counts = {name: int((split_of == i).sum()) for i, name in enumerate(config.names)}
         counts = {name: count for name, count in counts.items() if count}
-        if "train" not in counts or len(counts) < 2:
-            continue
         without = [found.surveyed.listing.keys[i] for i, split in zip(good, split_of, strict=True) if split < 0]
-        if not without:
+        whole = "train" in counts and len(counts) > 1
+        if whole and not without:
             return _stated(source, config, counts)
-        if len(without) < sum(counts.values()):
+        # What is stated to be for tests must not be learned from, even if nothing else is stated.
+        if without and (
+            (whole and len(without) < sum(counts.values())) or ("test" in counts and "train" not in counts)
+        ):
             raise _without_split(found, source, config, without)
     return _undefined(found, good)
 
@@ -95,10 +101,10 @@ def _without_split(found: DetectedInput, source: str, config: SplitConfig, witho
     options: dict[str, Any] = {"split.method": PREDEFINED}
     options |= {} if config.from_column is None else {"split.from_column": config.from_column}
     options |= {} if config.from_lists is None else {"split.from_lists": dict(config.from_lists)}
-    options |= {} if config.from_lists else {"split.ratios": dict(config.ratios)}
+    options |= {} if config.from_lists and "train" in config.from_lists else {"split.ratios": dict(config.ratios)}
     total = len(found.surveyed.listing.keys) - len(found.surveyed.rejected)
     problem = f"{source} states a split for {total - len(without):,} of {total:,} images; none for {shorten(without)}"
-    return UsageError(f"{found.config.input.images}: {problem}.").with_readings(
+    return UsageError(f"{found.config.input.images}: {problem}.{_rejects(found)}").with_readings(
         Reading("the others are in train", {**options, "split.unlisted_images": "train"}),
         Reading("the stated splits do not count", {"split.method": HASH}),
     )
@@ -109,14 +115,15 @@ def _statements(found: DetectedInput, inventory: Inventory | None) -> Iterator[t
     surveyed = found.surveyed
     classes = set(surveyed.survey.classes)
     folders = {folder for key in surveyed.listing.keys for folder in key.split("/")[:-1]} - classes
-    words = {word for text in {*folders, *surveyed.survey.splits.values()} if (word := split_word(text))}
-    if "train" in words and len(words) > 1:
-        yield "the input itself", _predefined(words)
+    words = {word for text in surveyed.survey.splits.values() if (word := split_word(text))}
+    words |= set(split_folders(folders).values())
+    if "test" in words or ("train" in words and len(words) > 1):
+        yield "the input itself", _predefined({*words, "train"})
     column = split_column(surveyed, tuple(_FEW))
     if column is not None and "train" in column[1] and len(column[1]) > 1:
         yield f"the column {column[0]!r}", replace(_predefined(column[1]), from_column=column[0])
     for lists in _split_lists(found, inventory) if inventory is not None and not inventory.spans else ():
-        yield f"{shorten(list(lists.values()))}", replace(_predefined(set(lists)), from_lists=lists)
+        yield f"{shorten(list(lists.values()))}", replace(_predefined({*lists, "train"}), from_lists=lists)
 
 
 def _predefined(words: set[str]) -> SplitConfig:
@@ -128,21 +135,26 @@ def _split_lists(found: DetectedInput, inventory: Inventory) -> Iterator[dict[st
     by_folder: dict[tuple[str, str], dict[str, str]] = {}
     for key in inventory.keys:
         stem, ending = os.path.splitext(os.path.basename(key))
+        stem = _NOT_TEST.sub("train", stem)
         split = stated_split(stem) if ending.lower() in (".txt", ".lst") else None
         if split is not None:
             rest = "_".join(word for word in stem.split("_") if split_word(word) is None)
-            by_folder.setdefault((os.path.dirname(key), rest), {})[split] = inventory.named(key)
+            by_folder.setdefault((os.path.dirname(key), rest), {}).setdefault(split, inventory.named(key))
     names = NameIndex(found.surveyed.listing.keys, frozenset(found.surveyed.rejected))
     for lists in by_folder.values():
-        if "train" in lists and len(lists) > 1 and all(_names_images(path, names) for path in lists.values()):
+        if EVAL in lists and _NOT_TEST.search(os.path.basename(lists.get("train", ""))):
+            del lists["train"]
+        if ("test" in lists or ("train" in lists and len(lists) > 1)) and all(
+            _names_images(path, names) for path in lists.values()
+        ):
             yield lists
 
 
 def _names_images(path: str, names: NameIndex) -> bool:
     """Returns whether a file lists images of the input, and little else."""
-    with suppress(OSError, UnicodeDecodeError):
+    with suppress(OSError, UnicodeDecodeError, ShardwrightError):
         lines = name_lines(read_bytes(absolute(path), most=MOST_LIST_BYTES).decode("utf-8-sig"))[:_ROWS_SEEN]
-        return bool(lines) and 2 * sum(names.find(line) is not None for line in lines) > len(lines)
+        return bool(lines) and 2 * sum(listed_image(line, names) is not None for line in lines) > len(lines)
     return False
 
 
@@ -171,7 +183,18 @@ def _undefined(found: DetectedInput, good: Sequence[int]) -> ChosenSplit:
         options = {"split.method": STRATIFIED, "split.ratios": _TWO}
         readings.insert(0, Reading("two splits, with every class in both", options))
     problem = f"{len(good)} images are too few for {len(config.names)} splits with every class: {shorten(rest)}"
-    raise UsageError(f"{found.config.input.images}: {problem}. Add images, or choose.").with_readings(*readings)
+    fix = "Add images, or choose."
+    raise UsageError(f"{found.config.input.images}: {problem}.{_rejects(found)} {fix}").with_readings(*readings)
+
+
+def _rejects(found: DetectedInput) -> str:
+    """Returns a sentence on the inputs that are rejected, since they may be those that a split lacks; or nothing."""
+    surveyed = found.surveyed
+    rejects = [*surveyed.rejected.values(), *surveyed.survey.refused, *surveyed.listing.refused]
+    codes = Counter(one.code for one in rejects)
+    listed = ", ".join(f"{code} {count:,}" for code, count in codes.most_common())
+    first = f" ({listed}), e.g. {rejects[0].key}: {rejects[0].reason}" if rejects else ""
+    return f" {counted(len(rejects), 'input is', 'inputs are')} rejected{first}." if rejects else ""
 
 
 def _classes_of(found: DetectedInput) -> ClassSets | None:

@@ -1,7 +1,8 @@
 """Finds a file with the names of classes, where the annotations have their numbers or colors alone.
 
-Sets have such files next to the annotations: `label_num_to_disease_map.json`, `class_dict.csv`. Its numbers or colors
-must be all of those that occur; else it is about something else.
+Sets have such files next to the annotations: `label_num_to_disease_map.json`, `class_dict.csv`, or Roboflow's
+`train/_classes.csv`. Its numbers or colors must be all of those that occur; else it is about something else. A plain
+list counts from 0 where the background is its first entry.
 """
 
 from __future__ import annotations
@@ -10,24 +11,31 @@ import os
 from collections.abc import Collection, Mapping
 from contextlib import suppress
 
+from shardwright.config.split import split_word
 from shardwright.config.yaml_config import read_classes
 from shardwright.errors import ShardwrightError
-from shardwright.formats.classes import as_integer
+from shardwright.formats.base import BACKGROUND, Survey
+from shardwright.formats.classes import as_integer, special_label
+from shardwright.formats.mask_names import ONE_CLASS
 from shardwright.images.colors import COLOR, color_number, show_value
-from shardwright.storage import is_remote, list_names
+from shardwright.pipelines.init.inventory import Inventory
+from shardwright.storage import is_remote
 
 _ENDINGS = (".json", ".csv", ".txt")
 # A list of classes is short, and a folder of images has no list among thousands of files.
 _MOST_BYTES, _MOST_FILES = 1 << 16, 100
 
 
-def numbers_of(classes: Collection[str], stated: object) -> set[int]:
+def numbers_of(survey: Survey, stated: object) -> set[int]:
     """Returns the numbers or colors that annotations have for classes without names; nothing where they have names.
 
     Args:
-        classes: the classes as they were detected.
+        survey: of the annotations.
         stated: `input.classes`, where it was detected: name -> color, if the names were made of colors.
     """
+    classes = survey.classes
+    if tuple(classes) == (ONE_CLASS,) and survey.values:
+        return set(survey.values.values())
     if isinstance(stated, Mapping) and all(str(value).startswith("#") for value in stated.values()):
         colors = [color_number(str(value)) for value in stated.values()]
         return {color for color in colors if color is not None}
@@ -36,28 +44,49 @@ def numbers_of(classes: Collection[str], stated: object) -> set[int]:
 
 
 def find_class_file(
-    folders: Collection[str], numbers: Collection[int], others: Collection[str]
+    inventory: Inventory, labels: str, numbers: Collection[int]
 ) -> tuple[str, dict[str, int | str]] | None:
-    """Returns the only file that names all of the classes, and its classes as `input.classes` has them.
+    """Returns a file that names all of the classes, and its classes as `input.classes` has them.
 
     Args:
-        folders: where it may be, as absolute paths.
+        inventory: the folder. A file counts in the folder itself, next to the annotations and among them, and where
+            every split has its own; `None` is the result where two say different things.
+        labels: absolute path of the annotations, which are no file of classes.
         numbers: of `numbers_of`.
-        others: absolute paths of files that are read as annotations.
     """
-    found = []
-    for folder in dict.fromkeys(folders):
-        if is_remote(folder) or not os.path.isdir(folder):
-            continue
-        names = [name for name in sorted(list_names(folder)) if name.lower().endswith(_ENDINGS)]
-        for path in (os.path.join(folder, name) for name in names if len(names) <= _MOST_FILES):
-            if path in others or not os.path.isfile(path) or os.path.getsize(path) > _MOST_BYTES:
-                continue
-            with suppress(ShardwrightError):
-                classes = read_classes(path, folder)
-                if None not in classes.values() and set(numbers) <= set(classes.values()):
-                    found.append((path, {name: _shown(value) for name, value in classes.items()}))
-    return found[0] if len(found) == 1 else None
+    places = {inventory.below(path) for path in (inventory.root, os.path.dirname(labels.rstrip("/")), labels)}
+    files: dict[str, list[str]] = {}
+    for key in inventory.keys:
+        if key.lower().endswith(_ENDINGS) and key != inventory.below(labels):
+            files.setdefault(os.path.dirname(key), []).append(key)
+    near = [key for folder, keys in files.items() if folder in places and len(keys) <= _MOST_FILES for key in keys]
+    near += [key for folder, keys in files.items() if folder not in places and split_word(folder) for key in keys]
+    found: dict[str, dict[str, int | None]] = {}
+    for path in (os.path.join(inventory.root, key) for key in near):
+        with suppress(ShardwrightError, OSError):
+            classes = {} if is_remote(path) or os.path.getsize(path) > _MOST_BYTES else read_classes(path, "")
+            if len(classes) > 1 and None in classes.values() and _is_background(next(iter(classes))):
+                classes = {name: number for number, name in enumerate(classes)}
+            if max(numbers) < COLOR:  # Gray values.
+                classes = {name: _gray(number) for name, number in classes.items()}
+            if classes and None not in classes.values() and set(numbers) <= set(classes.values()):
+                found[path] = {
+                    name: number for name, number in classes.items() if number in numbers or not _is_background(name)
+                }
+    named = list(found.values())
+    if not named or named.count(named[0]) < len(named):
+        return None
+    return next(iter(found)), {name: _shown(value) for name, value in named[0].items()}
+
+
+def _gray(number: int | None) -> int | None:
+    """Returns the value of a color of equal parts; other numbers as they are."""
+    value = number - COLOR if number is not None else -1
+    return value & 255 if value >= 0 and value % 0x010101 == 0 else number
+
+
+def _is_background(name: str) -> bool:
+    return special_label(name, None) == BACKGROUND
 
 
 def _shown(value: int | None) -> int | str:

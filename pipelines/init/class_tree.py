@@ -6,31 +6,40 @@ import os
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from shardwright.config.input import TFRECORD
-from shardwright.config.split import split_word
+from shardwright.config.split import split_word, stated_split
 from shardwright.errors import Reading, UsageError
 from shardwright.formats.base import shorten
 from shardwright.formats.class_folders import BY_FOLDER, CLASS_FOLDERS, FILE_NAME, IMAGES_ALONE
+from shardwright.formats.image_names import base_stem
 from shardwright.formats.request import SEGMENTATION
 from shardwright.label_formats import WITHOUT_PATH
 from shardwright.pipelines.init.image_sample import MasksAmong, find_masks
-from shardwright.pipelines.init.inventory import Inventory, is_aside, is_handful, is_place
+from shardwright.pipelines.init.inventory import (
+    MASK_WORDS,
+    Inventory,
+    is_aside,
+    is_derived,
+    is_handful,
+    is_kind_of_masks,
+    is_place,
+)
 from shardwright.pipelines.init.read_trial import (
     CLASSES,
     EXCLUDE,
     FORMAT,
     IMAGES,
-    LABELS,
     PATH,
+    REGEX,
     TASK,
     DetectedInput,
     read_input,
 )
 from shardwright.running.progress import counted
 
-_REGEX = LABELS + "regex"
 _SHOWN = 3
 # The folder that an image lies in, whatever is above.
 _INNERMOST = r"(?P<label>[^/]+)/[^/]+$"
@@ -52,10 +61,17 @@ def check_folders(found: DetectedInput, inventory: Inventory | None, given: Mapp
     if {FORMAT, CLASSES} & set(given) or found.format not in WITHOUT_PATH or found.format == TFRECORD:
         return found
     _check_masks(found)
-    if found.format == FILE_NAME or not found.surveyed.survey.classes:
+    if not found.surveyed.survey.classes:
         return found
     by_class = _images_by_class(found)
     loose = by_class.pop("", [])
+    if loose and EXCLUDE not in given and all(map(is_aside, by_class)):
+        asides = sorted(_folder(keys, name) for name, keys in by_class.items())
+        return check_folders(
+            _without(found, asides, [f"{shorten(asides)}, called after pictures about a set"]), inventory, given
+        )
+    if found.format == FILE_NAME:
+        return found if EXCLUDE in given else _with_names_alone(found, sum(map(len, by_class.values())), loose)
     _check_names(found, list(by_class), loose)
     if inventory is not None and not inventory.spans and IMAGES not in given:
         _check_copies(found, inventory)
@@ -84,6 +100,22 @@ def check_folders(found: DetectedInput, inventory: Inventory | None, given: Mapp
         reasons.append(f"{folder} ({count}), called after pictures about a set, not after a class")
     if not left:
         return found
+    return _without(found, left, reasons)
+
+
+def _with_names_alone(found: DetectedInput, named: int, loose: Sequence[str]) -> DetectedInput:
+    """Leaves out images whose names state no class, if their folder calls them to be predicted, or a handful."""
+    folders = sorted({os.path.dirname(key) for key in loose})
+    to_predict = {stated_split(folder) for folder in folders} == {"test"}
+    if not loose or not (to_predict or is_handful(len(loose), named)):
+        return found
+    left, why = (folders, "to predict") if to_predict else (loose, "whose names state no class")
+    found = replace(found, options={**found.options, FORMAT: FILE_NAME})
+    return _without(found, left, [f"{shorten(left)} ({counted(len(loose), 'image')}), {why}"])
+
+
+def _without(found: DetectedInput, left: Sequence[str], reasons: Sequence[str]) -> DetectedInput:
+    """Reads a hypothesis again without some files and folders."""
     again = read_input({**found.options, EXCLUDE: left})
     notes = (*again.notes, *(f"left out: {reason}" for reason in reasons))
     return DetectedInput(again.options, again.config, again.surveyed, notes)
@@ -106,7 +138,7 @@ def _images_by_class(found: DetectedInput) -> dict[str, list[str]]:
     by_class: dict[str, list[str]] = {name: [] for name in names}
     for annotation in found.surveyed.source.annotations():
         by_class[names[annotation.label]].append(keys[annotation.image])
-    by_class[""] = [keys[i] for i in rejected if rejected[i].code == "no_class_folder"]
+    by_class[""] = [keys[i] for i in rejected if rejected[i].code in ("no_class_folder", "no_label")]
     return by_class
 
 
@@ -131,7 +163,8 @@ def _check_names(found: DetectedInput, classes: Sequence[str], loose: Sequence[s
     else:
         return
     # A single class is nothing to learn, and parts of a set are no classes.
-    raise UsageError(f"{_place(found)}: {problem}").with_readings(IMAGES_ALONE)
+    alone = [] if any(map(_PARTS.fullmatch, classes)) and not all(map(is_place, classes)) else [IMAGES_ALONE]
+    raise UsageError(f"{_place(found)}: {problem}").with_readings(*alone)
 
 
 def _check_copies(found: DetectedInput, inventory: Inventory) -> None:
@@ -154,7 +187,7 @@ def _check_copies(found: DetectedInput, inventory: Inventory) -> None:
         )
         raise UsageError(f"{_place(found)}: {problem} does.").with_readings(
             Reading(f"{shorten(copies)} is not part of the set", {EXCLUDE: copies}),
-            Reading("the innermost folders are the classes", {FORMAT: FILE_NAME, _REGEX: _INNERMOST}),
+            Reading("the innermost folders are the classes", {FORMAT: FILE_NAME, REGEX: _INNERMOST}),
         )
     sets = {top: counts for top, counts in below.items() if len(counts) > 1 and "" not in counts}
     repeated = Counter(name for counts in sets.values() for name in counts)
@@ -166,7 +199,7 @@ def _check_copies(found: DetectedInput, inventory: Inventory) -> None:
     readings = [
         Reading(f"the set is {top} alone", {IMAGES: inventory.named(os.path.join(base, top))}) for top in largest
     ]
-    together = Reading("the innermost folders are the classes", {FORMAT: FILE_NAME, _REGEX: _INNERMOST})
+    together = Reading("the innermost folders are the classes", {FORMAT: FILE_NAME, REGEX: _INNERMOST})
     raise UsageError(
         f"{_place(found)}: {len(sets)} folders hold the same folders, as copies or parts of a set do: "
         f"{shorten(sorted(sets))} hold {shorten(sorted(shared))}."
@@ -179,7 +212,10 @@ def _check_masks(found: DetectedInput) -> None:
     Raises:
         UsageError: there are; with the readings.
     """
-    among: MasksAmong | None = find_masks(found.surveyed, found.config.images.max_pixels)
+    keys = found.surveyed.listing.keys
+    several = sum(not is_aside(name) for name in found.surveyed.survey.classes) > 1
+    aside = {i for i, key in enumerate(keys) if several and any(map(is_aside, key.split("/")[:-1]))}
+    among: MasksAmong | None = find_masks(found.surveyed, found.config.images.max_pixels, aside)
     if among is None:
         return
     images, total = str(found.options[IMAGES]), len(among.masks) + len(among.photographs)
@@ -191,11 +227,15 @@ def _check_masks(found: DetectedInput) -> None:
         pair = {TASK: SEGMENTATION, IMAGES: of_images, PATH: of_masks}
         readings.append(Reading(f"{of_masks} has the masks of {of_images}", pair))
     if among.suffix:
-        masks = {TASK: SEGMENTATION, PATH: images, _REGEX: f"(?P<image>[^/]+){re.escape(among.suffix)}$"}
+        masks = {TASK: SEGMENTATION, PATH: images, REGEX: f"(?P<image>[^/]+){re.escape(among.suffix)}$"}
         readings.append(Reading(f"files that end with {among.suffix} are masks", masks))
-    if found.format == CLASS_FOLDERS and not is_in_one_place(found):
-        readings.append(BY_FOLDER)
+    # Files that are named like photographs, or after masks, are neither a class nor images alone.
+    stems = set(map(base_stem, among.photographs))
+    named = [key for key in among.masks if MASK_WORDS.search(key) or is_derived(base_stem(key), stems)]
+    no_class = is_in_one_place(found) or any(map(is_kind_of_masks, found.surveyed.survey.classes))
+    alone = [BY_FOLDER] if found.format == CLASS_FOLDERS and not named and not no_class else []
+    alone += [] if named or any(base_stem(key) in stems for key in among.masks) else [IMAGES_ALONE]
     raise UsageError(
         f"{images}: {len(among.masks)} of {total} files that were looked at have few colors, as masks do: "
         f"{shorten(among.masks)}; others are photographs: {shorten(among.photographs)}. {fix}"
-    ).with_readings(*readings, IMAGES_ALONE)
+    ).with_readings(*readings, *alone)

@@ -18,9 +18,13 @@ from shardwright.config.input import TFRECORD
 from shardwright.config.split import stated_split
 from shardwright.errors import Reading, ShardwrightError, UsageError
 from shardwright.formats.base import counted_endings, shorten
-from shardwright.formats.class_folders import BY_FOLDER, IMAGES_ALONE
+from shardwright.formats.class_folders import BY_FOLDER
+from shardwright.formats.image_names import NameIndex
+from shardwright.formats.mask_names import common_start
+from shardwright.formats.rows import CsvFormat
 from shardwright.formats.table_formats import NUMBERS
 from shardwright.images.header import has_image_ending
+from shardwright.ingest.split_inputs import listed_image
 from shardwright.ingest.survey import IGNORED_FILES
 from shardwright.label_formats import WITHOUT_PATH
 from shardwright.pipelines.init.choose_split import choose_split
@@ -28,7 +32,7 @@ from shardwright.pipelines.init.class_files import find_class_file, numbers_of
 from shardwright.pipelines.init.class_tree import check_folders, is_in_one_place
 from shardwright.pipelines.init.hypotheses import propose
 from shardwright.pipelines.init.image_sample import try_input
-from shardwright.pipelines.init.inventory import Inventory, is_place
+from shardwright.pipelines.init.inventory import Inventory, folders_above, is_aside, is_in, is_kind_of_masks, is_place
 from shardwright.pipelines.init.question import Decision, ask
 from shardwright.pipelines.init.read_trial import (
     CLASSES,
@@ -36,18 +40,21 @@ from shardwright.pipelines.init.read_trial import (
     FORMAT,
     IMAGES,
     PATH,
+    REGEX,
     UNLISTED_IMAGES,
     DetectedInput,
     absolute,
     has_images,
     read_input,
 )
-from shardwright.pipelines.init.scope import FailedFile, limit_to_set
+from shardwright.pipelines.init.scope import limit_to_set
 from shardwright.running.progress import counted
-from shardwright.storage import is_folder, is_remote
-from shardwright.storage.listing import is_several
+from shardwright.storage import is_folder, is_remote, list_names, read_once, read_start
+from shardwright.storage.listing import is_several, name_lines
 
 _MOST_ERRORS, _SHOWN = 2, 3
+_MOST_TEXTS, _TEXT_BYTES = 20, 1 << 16
+_RECORDS = re.compile(r"\.tf_?rec(?:ord)?s?(?:$|[-.])", re.IGNORECASE)
 # Annotations of one image in so many are an example next to those of all others.
 _NEXT_TO_NOTHING = 100
 # Files that no ingest reads and nobody misses: descriptions, code, settings.
@@ -67,7 +74,11 @@ def detect_input(folder: str, labels: str | None, options: Mapping[str, Any]) ->
         CheckFailed: nothing matched, images without annotations, or an ingest would stop for its rejects. With
             `readings`.
     """
-    labels = options.get(PATH, labels)
+    with read_once():
+        return _decide(folder, options.get(PATH, labels), options)
+
+
+def _decide(folder: str, labels: Any, options: Mapping[str, Any]) -> Decision:
     inventory = Inventory.of(folder)
 
     def detect(further: Mapping[str, Any]) -> Decision:
@@ -86,27 +97,31 @@ class _Trial:
     """Hypotheses with the same annotations that were read.
 
     Attributes:
-        path: the annotations.
-        images: folder of the images of the first one.
+        path: the annotations; of several files, all of their paths.
         read: those that could be read, the best first; images without annotations are rejects.
         error: of one that could not be read; one with readings is preferred.
     """
 
     path: str | None
-    images: str = ""
     read: list[DetectedInput] = field(default_factory=list)
     error: ShardwrightError | None = None
 
     def add(self, given: Mapping[str, Any]) -> None:
         """Reads a hypothesis."""
-        self.images = self.images or str(given[IMAGES])
         if PATH in given and UNLISTED_IMAGES not in given:
             given = {**given, UNLISTED_IMAGES: "reject"}
         try:
             self.read.append(read_input(given))
         except ShardwrightError as error:
             if self.error is None or (error.readings and not self.error.readings):
-                self.error = error.with_readings(*(_without_probe(one) for one in error.readings))
+                probe = (UNLISTED_IMAGES, "reject")
+                rest = [
+                    (one.meaning, {k: v for k, v in one.options.items() if (k, v) != probe}, one)
+                    for one in error.readings
+                ]
+                self.error = error.with_readings(
+                    *(Reading(meaning, left or one.options) for meaning, left, one in rest)
+                )
         self.read.sort(key=lambda one: (-len(one.explained), one.missing))
 
     @property
@@ -121,45 +136,61 @@ class _Trial:
         return best is not None and not best.missing and len(best.explained) == len(best.surveyed.listing.keys)
 
     @property
+    def chosen(self) -> Mapping[str, Any]:
+        """Returns the options that choose these annotations; of several files, with their images."""
+        best = self.best
+        several = best is not None and not isinstance(best.options.get(PATH), str)
+        return {IMAGES: best.options[IMAGES], PATH: best.options[PATH]} if several and best else {PATH: self.path}
+
+    @property
+    def explained(self) -> frozenset[str]:
+        """Returns the absolute paths of the images that the best hypothesis explains."""
+        best = self.best
+        return (
+            frozenset()
+            if best is None
+            else frozenset(os.path.join(best.surveyed.listing.root, key) for key in best.explained)
+        )
+
+    @property
     def is_possible(self) -> bool:
         """Returns whether the annotations are of images of the folder, perhaps after an answer."""
         return bool(self.read) or (self.error is not None and bool(self.error.readings))
 
 
-def _without_probe(reading: Reading) -> Reading:
-    probed = (UNLISTED_IMAGES, "reject")
-    options = {path: value for path, value in reading.options.items() if (path, value) != probed}
-    return Reading(reading.meaning, options or reading.options)
-
-
 def _detect(folder: str, inventory: Inventory | None, labels: Any, given: Mapping[str, Any]) -> DetectedInput:
     # Several files that are named, as a list or by split, are one choice, which the options contain.
     if given.get(FORMAT) in WITHOUT_PATH or (labels is not None and not isinstance(labels, str)):
-        return _finish(read_input({IMAGES: folder, **given}), folder, inventory, given)
+        return _finish(read_input({IMAGES: folder, **given}), inventory, given)
     trials = _try_all(folder, inventory, labels, given)
+    if (
+        inventory is not None
+        and not {EXCLUDE, FORMAT, PATH} & set(given)
+        and not any(one.read for one in trials if one.path)
+    ):
+        _check_records(inventory)
     if labels is None and all(trial.path is not None and not trial.is_possible for trial in trials):
         return _without_annotations(folder, inventory, trials, given)
-    possible = _compare([trial for trial in trials if trial.is_possible], inventory, given)
+    possible = _compare([trial for trial in trials if trial.is_possible], given)
     if len(possible) > 1:
         raise _several(folder, possible)
     chosen = next(iter(possible), trials[0])
     found = chosen.best
+    if chosen.path is None and inventory is not None and (found is None or is_in_one_place(found)):
+        _check_texts(inventory)
     if found is None:
         assert chosen.error is not None, "a hypothesis is read or has an error"
         raise chosen.error
     if chosen.path is None:
-        return _finish(check_folders(found, inventory, given), folder, inventory, given)
+        return _finish(check_folders(found, inventory, given), inventory, given)
     if labels is None and found.format == NUMBERS:
         _check_numbers(folder, given, found)
-    # The files of a glob are read already, and records hold their annotations.
-    failed = [
-        FailedFile(trial.path, trial.error)
-        for trial in trials
-        if labels is None and trial.path is not None and not trial.read and trial.error is not None
-        if found.format != TFRECORD
-    ]
-    limited = limit_to_set(_of_one_scope(chosen, given), inventory, given, failed)
-    return _finish(limited, folder, inventory, given, [one for one in failed if not is_several(one.path)])
+    # Records hold their annotations.
+    read = trials if labels is None and found.format != TFRECORD else []
+    failed = {one.path: one.error for one in read if one.path is not None and not one.read and one.error is not None}
+    limited = limit_to_set(_of_one_scope(chosen), inventory, given, failed)
+    # The files of a glob are read already.
+    return _finish(limited, inventory, given, [error for path, error in failed.items() if not is_several(path)])
 
 
 def _try_all(folder: str, inventory: Inventory | None, labels: str | None, given: Mapping[str, Any]) -> list[_Trial]:
@@ -168,30 +199,33 @@ def _try_all(folder: str, inventory: Inventory | None, labels: str | None, given
         alone = _Trial(labels)
         alone.add({IMAGES: folder, **({PATH: labels} if labels else {}), **given})
         return [alone]
-    trials: dict[str | None, _Trial] = {}
+    trials: dict[str, _Trial] = {}
     proposals = propose(inventory.keys, None if labels is None else inventory.below(labels))
     for images, below in dict.fromkeys(proposals):
         if inventory.spans and is_several(below):
             continue  # A path of spans is not a glob, too.
         path = labels if labels is not None or below is None else inventory.named(below)
+        if path is None:
+            return [_read_alone(inventory.named(images), inventory, given)]
         trial = trials.setdefault(path, _Trial(path))
         if trial.best is None or trial.best.missing or trial.error is not None:
-            trial.add({IMAGES: inventory.named(images), **({PATH: path} if path else {}), **given})
+            trial.add({IMAGES: inventory.named(images), PATH: path, **given})
     return list(trials.values())
 
 
-def _of_one_scope(trial: _Trial, given: Mapping[str, Any]) -> DetectedInput:
+def _of_one_scope(trial: _Trial) -> DetectedInput:
     """Returns the hypothesis that is ahead of the others with the same annotations.
 
     Raises:
         UsageError: separate folders of images fit equally, as copies do.
     """
-    best, *others = trial.read
+    # Colored copies have the names of the images, too.
+    read = [one for one in trial.read if not is_aside(one.surveyed.listing.root)] or trial.read
+    best, *others = read
+    alike = [one for one in others if (len(one.explained), one.missing) == (len(best.explained), best.missing)]
+    root, roots = f"{best.surveyed.listing.root}/", [f"{one.surveyed.listing.root}/" for one in alike]
     even = [
-        one
-        for one in others
-        if (len(one.explained), one.missing) == (len(best.explained), best.missing)
-        and not _overlap(one.surveyed.listing.root, best.surveyed.listing.root)
+        one for one, other in zip(alike, roots, strict=True) if not (root.startswith(other) or other.startswith(root))
     ]
     split = stated_split(os.path.basename(str(trial.path)))
     of_split = [one for one in (best, *even) if stated_split(str(one.options[IMAGES])) == split is not None]
@@ -203,15 +237,11 @@ def _of_one_scope(trial: _Trial, given: Mapping[str, Any]) -> DetectedInput:
     )
 
 
-def _overlap(one: str, other: str) -> bool:
-    one, other = one.rstrip("/") + "/", other.rstrip("/") + "/"
-    return one.startswith(other) or other.startswith(one)
-
-
-def _compare(possible: list[_Trial], inventory: Inventory | None, given: Mapping[str, Any]) -> list[_Trial]:
+def _compare(possible: list[_Trial], given: Mapping[str, Any]) -> list[_Trial]:
     """Returns those that may be right: without parts of others, and those that explain next to nothing."""
-    globs = [trial.path for trial in possible if is_several(trial.path)]
-    possible = [trial for trial in possible if trial.path in globs or not _is_in_glob(trial.path, globs)]
+    globs = [str(trial.path) for trial in possible if is_several(trial.path)]
+    covered = {trial.path for trial in possible if any(fnmatch.fnmatchcase(str(trial.path), glob) for glob in globs)}
+    possible = [trial for trial in possible if trial.path in globs or trial.path not in covered]
     possible = [trial for trial in possible if not _is_referred_to(trial.path, possible)]
     if len(possible) > 1:
         possible = [trial for trial in possible if trial.best is None or trial.best.format != NUMBERS] or possible
@@ -219,48 +249,41 @@ def _compare(possible: list[_Trial], inventory: Inventory | None, given: Mapping
     if len(read) == 1 and read[0].is_whole:
         return read
     if len(possible) == len(read) > 1:
-        explained = {trial.path: _paths(trial) for trial in read}
-        most = max(map(len, explained.values()))
-        ahead = [trial for trial in read if len(explained[trial.path]) * _NEXT_TO_NOTHING > most]
-        joined = _join(ahead, explained, given)
-        return [joined] if joined is not None else ahead
+        most = max(len(trial.explained) for trial in read)
+        ahead = [trial for trial in read if len(trial.explained) * _NEXT_TO_NOTHING > most]
+        joined, parts = _join(ahead, given)
+        if joined is not None:
+            return [joined, *(trial for trial in ahead if not any(trial is part for part in parts))]
+        return ahead
     return possible
 
 
-def _paths(trial: _Trial) -> frozenset[str]:
-    """Returns the absolute paths of the images that the best hypothesis explains."""
-    assert trial.best is not None, "it was read"
-    return frozenset(os.path.join(trial.best.surveyed.listing.root, key) for key in trial.best.explained)
-
-
-def _join(
-    read: Sequence[_Trial], explained: Mapping[str | None, frozenset[str]], given: Mapping[str, Any]
-) -> _Trial | None:
-    """Returns one hypothesis of several files of one format, each of which annotates other images."""
-    bests = [trial.best for trial in read if trial.best is not None and trial.path is not None]
-    union = frozenset().union(*(explained[trial.path] for trial in read))
+def _join(read: Sequence[_Trial], given: Mapping[str, Any]) -> tuple[_Trial | None, Sequence[_Trial]]:
+    """Returns one hypothesis of files of one format and header, each of which annotates other images; and these."""
+    kinds: dict[tuple[str, ...], list[_Trial]] = {}
+    for trial in read:
+        if trial.best is not None and trial.path is not None:
+            source = trial.best.surveyed.source
+            header = source.header if isinstance(source, CsvFormat) else ()
+            kinds.setdefault((trial.best.format, *header), []).append(trial)
+    read = max(kinds.values(), key=len)
+    bests = [trial.best for trial in read if trial.best is not None]
+    union = frozenset().union(*(trial.explained for trial in read))
     files = [trial.path for trial in read if trial.path is not None and not is_folder(absolute(trial.path))]
-    disjoint = len(union) == sum(len(explained[trial.path]) for trial in read)
-    if len(files) < max(2, len(read)) or not disjoint or len({best.format for best in bests}) > 1:
-        return None
-    roots = [best.surveyed.listing.root for best in bests]
-    whole = next((str(best.options[IMAGES]) for best in bests if all(_is_below(root, best) for root in roots)), None)
+    disjoint = len(union) == sum(len(trial.explained) for trial in read)
+    if len(files) < max(2, len(read)) or not disjoint:
+        return None, ()
+    roots = [f"{best.surveyed.listing.root}/" for best in bests]
+    above = (best for best, root in zip(bests, roots, strict=True) if all(one.startswith(root) for one in roots))
+    whole = next((str(best.options[IMAGES]) for best in above), None)
     images = whole if whole is not None else os.path.commonpath([str(best.options[IMAGES]) for best in bests])
     joined = _Trial(None)
     joined.add({**given, IMAGES: images, PATH: files})
     best = joined.best
     if best is None or len(best.explained) != len(union):
-        return None
+        return None, ()
     joined.path = ", ".join(files)
-    return joined
-
-
-def _is_below(root: str, best: DetectedInput) -> bool:
-    return f"{root}/".startswith(f"{best.surveyed.listing.root}/")
-
-
-def _is_in_glob(path: str | None, globs: Sequence[str | None]) -> bool:
-    return path is not None and any(glob is not None and fnmatch.fnmatchcase(path, glob) for glob in globs)
+    return joined, read
 
 
 def _is_referred_to(folder: str | None, possible: Sequence[_Trial]) -> bool:
@@ -281,16 +304,36 @@ def _several(folder: str, possible: Sequence[_Trial]) -> UsageError:
     paths = [trial.path for trial in possible if trial.path is not None]
     problem = f"{folder}: several files may be its annotations: {shorten(paths, len(paths))}. Name one of them after"
     return UsageError(f"{problem} the folder.").with_readings(
-        *(Reading(f"the annotations are {path}", {PATH: path}) for path in paths)
+        *_as_classes(possible),
+        *(Reading(f"the annotations are {trial.path}", trial.chosen) for trial in possible if trial.path is not None),
     )
+
+
+def _as_classes(possible: Sequence[_Trial]) -> list[Reading]:
+    """Returns the reading of folders such as `mask_car` and `mask_road` as one class each; none of other paths."""
+    places = [os.path.split(trial.path.rstrip("/")) for trial in possible if trial.path is not None]
+    names = [name for _, name in places]
+    start, end = common_start(names), common_start([name[::-1] for name in names])[::-1]
+    labels = [name[len(start) : len(name) - len(end)] for name in names]
+    together = len({above for above, _ in places}) == 1 and all(
+        is_folder(absolute(os.path.join(*one))) for one in places
+    )
+    if not together or not all(labels) or any(map(is_kind_of_masks, names)):
+        return []
+    pattern = f"^{re.escape(start)}(?P<label>[^/]+){re.escape(end)}/(?P<image>.+)$"
+    images = {str(trial.best.options[IMAGES]) for trial in possible if trial.best is not None}
+    options = {IMAGES: images.pop(), PATH: places[0][0], REGEX: pattern} if len(images) == 1 else {}
+    return [Reading(f"each folder is a class ({shorten(labels)})", options)] if options else []
 
 
 def _without_annotations(
     folder: str, inventory: Inventory | None, trials: Sequence[_Trial], given: Mapping[str, Any]
 ) -> DetectedInput:
     """Reads images whose folders or names may state classes, since no file of annotations can be read."""
-    alone = _Trial(None)
-    alone.add({IMAGES: folder, **given})
+    alone = _read_alone(folder, inventory, given)
+    if inventory is not None:
+        places = [inventory.below(str(trial.path)) for trial in trials]
+        trials = [one for one, path in zip(trials, places, strict=True) if not any(map(is_aside, path.split("/")[:-1]))]
     # An error of a file helps more than one of a folder, whose images were tried as masks.
     ordered = sorted(trials, key=lambda trial: trial.path is not None and is_folder(absolute(trial.path)))
     errors = list(dict.fromkeys(str(trial.error) for trial in ordered if trial.error is not None))
@@ -298,18 +341,65 @@ def _without_annotations(
     unlikely = found is None or is_in_one_place(found) or any(map(is_place, found.surveyed.survey.classes))
     if errors and unlikely and has_images(folder):
         problem = f"{folder}: its annotations cannot be read, and its folders are not classes."
-        # The images are those next to the annotations, not the masks.
-        images = {trial.images for trial in trials}
-        there = {IMAGES: images.pop()} if len(images) == 1 else {}
-        alone_there = Reading(IMAGES_ALONE.meaning, {**there, **IMAGES_ALONE.options})
-        raise UsageError(f"{problem} {' '.join(errors[:_MOST_ERRORS])}").with_readings(alone_there)
+        fix = "Where these are no annotations, move them out of the folder, or name the right ones after it."
+        raise UsageError(f"{problem} {' '.join(errors[:_MOST_ERRORS])} {fix}")
     if found is None:
         assert alone.error is not None, "a hypothesis is read or has an error"
         raise alone.error
     # Records hold their annotations: a file of them was read, as images.
     read = trials if found.format != TFRECORD else []
-    failed = [FailedFile(trial.path, trial.error) for trial in read if trial.path and trial.error]
-    return _finish(check_folders(found, inventory, given), folder, inventory, given, failed)
+    failed = [trial.error for trial in read if trial.path and trial.error]
+    return _finish(check_folders(found, inventory, given), inventory, given, failed)
+
+
+def _read_alone(images: str, inventory: Inventory | None, given: Mapping[str, Any]) -> _Trial:
+    """Reads images without annotations; an error has the reading without folders of pictures about a set."""
+    alone = _Trial(None)
+    alone.add({IMAGES: images, **given})
+    if alone.read or inventory is None or inventory.spans or EXCLUDE in given:
+        return alone
+    base = inventory.below(images)
+    folders = [folder[len(base) + bool(base) :] for folder in folders_above(inventory.images) if is_in(folder, [base])]
+    asides = sorted(folder for folder in folders if folder and is_aside(folder))
+    readings = alone.error.readings if alone.error is not None else ()
+    if asides and alone.error is not None and not any(EXCLUDE in reading.options for reading in readings):
+        without = Reading(f"{shorten(asides)} is not part of the set", {EXCLUDE: asides})
+        alone.error = alone.error.with_readings(without, *readings)
+    return alone
+
+
+def _check_records(inventory: Inventory) -> None:
+    """Checks that images are not a few beside TFRecord files, which hold the images.
+
+    Raises:
+        UsageError: they are; with the readings without one or the other.
+    """
+    records = [key for key in inventory.keys if _RECORDS.search(key)]
+    if records and inventory.images:
+        others = sorted({os.path.dirname(key) or key for key in inventory.keys if key not in records})
+        problem = f"{inventory.folder}: {shorten(records)} may hold the images, next to {shorten(inventory.images)}."
+        raise UsageError(problem).with_readings(
+            Reading(f"the set is {shorten(records)}", {EXCLUDE: others}),
+            Reading(f"{shorten(records)} is not part of the set", {EXCLUDE: records}),
+        )
+
+
+def _check_texts(inventory: Inventory) -> None:
+    """Checks that no text file states something for each image, in a form that is not read.
+
+    Raises:
+        UsageError: one has the name of an image and more in most of its lines.
+    """
+    names = NameIndex(inventory.images)
+    texts = [key for key in inventory.keys if key.lower().endswith((".txt", ".lst"))]
+    for path in (os.path.join(inventory.root, key) for key in texts[:_MOST_TEXTS]):
+        lines, stated = [], []
+        with suppress(OSError, UnicodeDecodeError, ShardwrightError):
+            lines = name_lines(read_start(path, _TEXT_BYTES).decode("utf-8-sig"))[:-1]
+            stated = [line for line in lines if names.find(line) is None and listed_image(line, names) is not None]
+        if 2 * len(stated) > len(lines):
+            problem = f"{path}: names images, with more behind each name ({stated[0][:80]!r}), and is no table"
+            raise UsageError(f"{problem} that is read. Write it as a CSV with a header such as image,label.")
 
 
 def _check_numbers(folder: str, given: Mapping[str, Any], numbers: DetectedInput) -> None:
@@ -318,10 +408,8 @@ def _check_numbers(folder: str, given: Mapping[str, Any], numbers: DetectedInput
     Raises:
         UsageError: it is; with both readings.
     """
-    alone = _Trial(None)
-    alone.add({IMAGES: folder, **given})
-    found = alone.best
-    if found is None or len(found.surveyed.survey.classes) < 2 or is_in_one_place(found):
+    found = _read_alone(folder, None, given).best
+    if found is None or is_in_one_place(found) or sum(not is_aside(name) for name in found.surveyed.survey.classes) < 2:
         return
     path = numbers.options[PATH]
     shown = shorten(found.surveyed.survey.classes)
@@ -332,15 +420,14 @@ def _check_numbers(folder: str, given: Mapping[str, Any], numbers: DetectedInput
 
 def _finish(
     found: DetectedInput,
-    folder: str,
     inventory: Inventory | None,
     given: Mapping[str, Any],
-    failed: Sequence[FailedFile] = (),
+    failed: Sequence[ShardwrightError] = (),
 ) -> DetectedInput:
     """Adds names of classes from a file, and notes on files that were not used."""
-    found = _with_names(found, folder, given)
+    found = _with_names(found, inventory, given)
     kinds: dict[str, list[str]] = {}
-    for _, error in failed:
+    for error in failed:
         kinds.setdefault(re.sub(r"\S*[/.]\S*", "", str(error)), []).append(str(error))
     notes = [
         f"not read as annotations: {same[0]}"
@@ -364,21 +451,26 @@ def _unused(found: DetectedInput, inventory: Inventory | None) -> list[str]:
     attached = surveyed.source.attachments()
     used |= set() if attached is None else {attached.path(i) for i in range(len(attached.keys))}
     used |= {surveyed.labels or "", *surveyed.further}
-    rest = [key for key in inventory.keys if os.path.join(inventory.root, key) not in used]
+    keys = {inventory.below(path) for path in used}
+    rest = [key for key in inventory.keys if key not in keys]
     rest = [key for key in rest if not (key.lower().endswith(_NO_DATA) or has_image_ending(key))]
     shown = ", ".join(rest) if len(rest) <= _SHOWN else f"{counted(len(rest), 'file')}: {counted_endings(rest)}"
     return [f"not used: {shown}"] if rest else []
 
 
-def _with_names(found: DetectedInput, folder: str, given: Mapping[str, Any]) -> DetectedInput:
+def _with_names(found: DetectedInput, inventory: Inventory | None, given: Mapping[str, Any]) -> DetectedInput:
     """Takes the names of classes from a file next to the annotations, where these have numbers or colors alone."""
     path = found.options.get(PATH)
     if CLASSES in given or not isinstance(path, str):
         return found
-    numbers = numbers_of(found.surveyed.survey.classes, found.options.get(CLASSES))
+    numbers = numbers_of(found.surveyed.survey, found.options.get(CLASSES))
     labels = found.surveyed.labels or absolute(path)
-    folders = [absolute(folder), os.path.dirname(labels.rstrip("/")), *([labels] if is_folder(labels) else [])]
-    named = find_class_file(folders, numbers, [labels]) if numbers else None
+    if inventory is None or inventory.spans:
+        near = os.path.dirname(labels.rstrip("/"))
+        if is_remote(near) or not os.path.isdir(near):
+            return found
+        inventory = Inventory(near, near, sorted(list_names(near)), spans=False)
+    named = find_class_file(inventory, labels, numbers) if numbers else None
     if named is None:
         return found
     with suppress(ShardwrightError):

@@ -30,7 +30,14 @@ from shardwright.formats.export_record import FEATURES_FILE, IMAGES, RECORD_FILE
 from shardwright.formats.mask_names import object_masks, parallel_folders, suffix_pairs
 from shardwright.formats.pascal_voc import MASKS
 from shardwright.images.header import has_image_ending
-from shardwright.pipelines.init.inventory import LOSSLESS, MASK_WORDS, common_folder, folders_above, is_aside
+from shardwright.pipelines.init.inventory import (
+    LOSSLESS,
+    MASK_WORDS,
+    common_folder,
+    folders_above,
+    is_aside,
+    is_kind_of_masks,
+)
 
 _TABLES = (".csv", ".tsv", ".json", ".jsonl", ".ndjson", ".jsonlines", ".xml", ".parquet")
 # A tool writes one of these for each image.
@@ -73,6 +80,8 @@ def propose(keys: Sequence[str], labels: str | None = None) -> list[Hypothesis]:
     images = [
         key for key in keys if has_image_ending(key) and not is_below(key, [*masks, *([labels] if labels else [])])
     ]
+    if labels is not None and any(is_below(key, [_join(labels, _VOC_IMAGES)]) for key in keys):
+        return [Hypothesis(_join(labels, _VOC_IMAGES), labels)]
     if labels is not None:
         # Images next to masks come first: the set may have parts, each with masks.
         folders = [
@@ -80,7 +89,8 @@ def propose(keys: Sequence[str], labels: str | None = None) -> list[Hypothesis]:
             *_image_folders(images if labels else keys),
         ]
         return [Hypothesis(folder, labels) for folder in dict.fromkeys(folders)]
-    voc = sorted({key.split(f"{MASKS}/")[0].rstrip("/") for key in keys if f"/{MASKS}/" in f"/{key}"})
+    in_voc = [key for key in keys if f"/{MASKS}/" in f"/{key}" and key.lower().endswith(LOSSLESS)]
+    voc = sorted({key.split(f"{MASKS}/")[0].rstrip("/") for key in in_voc})
     if voc:
         return [Hypothesis(_join(folder, _VOC_IMAGES), folder) for folder in voc]
     masks = masks or _lossy_masks(keys)
@@ -100,9 +110,8 @@ def propose(keys: Sequence[str], labels: str | None = None) -> list[Hypothesis]:
     for folder in masks if images else ():
         found += [Hypothesis(place, folder) for place in (_next_to(folder, images), *_image_folders(images))]
     found += [Hypothesis(folder, folder) for folder in [common_folder(images)] if _has_pairs(images)]
-    ending, labels_of_tool = _of_tool(keys, images)
-    if ending:
-        found.append(Hypothesis(common_folder(images), labels_of_tool))
+    ending, of_tool = _of_tool(keys, images)
+    found += [Hypothesis(common_folder(images), folder) for folder in of_tool]
     for table in _with_joined(tables(key for key in keys if not ending or not key.lower().endswith(ending)), keys):
         found += [Hypothesis(folder, table) for folder in _image_folders(images)]
     return found or [Hypothesis(_without_annotations(keys), None)]
@@ -159,21 +168,32 @@ def _with_joined(found: Sequence[str], keys: Sequence[str]) -> list[str]:
     return [*joined, *found]
 
 
-def _of_tool(keys: Sequence[str], images: Sequence[str]) -> tuple[str, str]:
+def _of_tool(keys: Sequence[str], images: Sequence[str]) -> tuple[str, list[str]]:
     """Looks for the files of a tool that writes one for each image.
 
     Returns:
-        How they end, and their folder, or the YAML file that describes them; two empty texts where there are none.
+        How they end, and their folder, or the YAML file that describes them, or several folders that have all of them;
+        an empty text and none where there are none.
     """
     # Supervisely adds its ending to the whole name of the image.
-    pictured = {name for key in images for name in (os.path.basename(key), os.path.splitext(os.path.basename(key))[0])}
+    bases = [os.path.basename(key).lower() for key in images]
+    pictured = {name for base in bases for name in (base, os.path.splitext(base)[0])}
     for ending in _OF_IMAGES:
         files = [key for key in keys if key.lower().endswith(ending)]
-        named = [key for key in files if os.path.splitext(os.path.basename(key))[0] in pictured]
+        named = [key for key in files if os.path.splitext(os.path.basename(key).lower())[0] in pictured]
         if len(named) > 1 and 2 * len(named) >= len(files):
             described = [key for key in keys if ending == ".txt" and key.lower().endswith(_YAML)]
-            return ending, described[0] if len(described) == 1 else common_folder(named)
-    return "", ""
+            whole = common_folder(named)
+            inside: dict[str, list[str]] = {}
+            for key in named:
+                top, _, rest = key[len(whole) + bool(whole) :].partition("/")
+                inside.setdefault(_join(whole, top), []).append(rest)
+            if len(inside) > 1 and all(
+                rests == next(iter(inside.values())) and all(rests) for rests in inside.values()
+            ):
+                return ending, list(inside)
+            return ending, described if len(described) == 1 else [whole]
+    return "", []
 
 
 def _image_folders(images: Sequence[str]) -> list[str]:
@@ -184,21 +204,24 @@ def _image_folders(images: Sequence[str]) -> list[str]:
     # A table may name images with the folder that all of them are in. Otherwise that folder comes first: other images,
     # which arrive next to it later, are not part of the data set.
     around = [""] if whole else []
-    return [whole, *around, *(_join(whole, part) for part in parts if 1 < len(parts) <= _MOST_PARTS)]
+    several = len(parts) > 1 or any("/" not in key[depth:] for key in images)
+    return [whole, *around, *(_join(whole, part) for part in parts if several and len(parts) <= _MOST_PARTS)]
 
 
 def _mask_folders(keys: Sequence[str]) -> set[str]:
     """Returns the highest folders that are called after masks and have lossless images alone, next to other images."""
-    kinds: dict[str, bool] = {}
+    endings: dict[str, set[str]] = {}
     for key in keys:
         if has_image_ending(key):
-            for folder in _above(key):
-                kinds[folder] = kinds.get(folder, True) and key.lower().endswith(LOSSLESS)
-    named = {folder for folder, lossless in kinds.items() if lossless and MASK_WORDS.search(folder.split("/")[-1])}
+            endings.setdefault(os.path.dirname(key), set()).add(os.path.splitext(key)[1].lower())
+    lossy = folders_above(f"{folder}/" for folder, found in endings.items() if not found <= set(LOSSLESS))
+    lossless = folders_above(f"{folder}/" for folder in endings) - lossy
+    named = {folder for folder in lossless if MASK_WORDS.search(folder.split("/")[-1])}
     named = {folder for folder in named if not is_aside(folder)} or named
-    highest = {folder for folder in named if not any(above in named for above in _above(folder))}
-    others = any(has_image_ending(key) and not is_below(key, highest) for key in keys)
-    return {_deepest(folder, keys) for folder in highest} if others else set()
+    highest = {folder for folder in named if not named & folders_above([folder])}
+    others = [key for key in keys if has_image_ending(key) and not is_below(key, highest)]
+    deepest = [_deepest(folder, keys, common_folder(others)) for folder in highest] if others else []
+    return {kind for folder in deepest for kind in _kinds(folder, keys)}
 
 
 def _lossy_masks(keys: Sequence[str]) -> list[str]:
@@ -212,10 +235,23 @@ def _lossy_masks(keys: Sequence[str]) -> list[str]:
     return [one for one in named if any(other != one and stems[one] <= names for other, names in stems.items())]
 
 
-def _deepest(masks: str, keys: Sequence[str]) -> str:
-    """Returns the folder in a folder of masks that has them all, if it is called after masks, too, and not a class."""
+def _deepest(masks: str, keys: Sequence[str], images: str) -> str:
+    """Returns the folder in a folder of masks that has them all, if it is no class.
+
+    It is called after masks, too, or as in the folder of the images, such as `480p`.
+    """
     inside = common_folder([key for key in keys if has_image_ending(key) and is_below(key, [masks])])
-    return inside if all(map(MASK_WORDS.search, inside.split("/")[masks.count("/") + 1 :])) else masks
+    further = inside.split("/")[masks.count("/") + 1 :]
+    alike = bool(further) and f"/{images}".endswith("/" + "/".join(further))
+    return inside if alike or all(map(MASK_WORDS.search, further)) else masks
+
+
+def _kinds(masks: str, keys: Sequence[str]) -> list[str]:
+    """Returns the folders in a folder of masks that are called after kinds of masks; itself where these are classes."""
+    below = [key[len(masks) + 1 :] for key in keys if key.startswith(f"{masks}/") and has_image_ending(key)]
+    inside = {key.partition("/")[0] for key in below}
+    several = len(inside) > 1 and all("/" in key for key in below) and all(map(is_kind_of_masks, inside))
+    return sorted(f"{masks}/{name}" for name in inside) if several else [masks]
 
 
 def _has_pairs(images: Sequence[str]) -> bool:
@@ -230,10 +266,6 @@ def _has_pairs(images: Sequence[str]) -> bool:
                 found[suffix] += 1
     most = max(found.values(), default=0)
     return most > 0 and 2 * most >= len(stems) - sum(found.values())
-
-
-def _above(key: str) -> set[str]:
-    return folders_above([key]) - {""}
 
 
 def _join(*parts: str) -> str:

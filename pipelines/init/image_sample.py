@@ -12,7 +12,7 @@ import os
 import re
 import statistics
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
@@ -170,17 +170,18 @@ def _check_rejects(found: DetectedInput, sample: ImageSample) -> None:
     raise error.with_readings(*readings)
 
 
-def find_masks(surveyed: SurveyedInput, max_pixels: int) -> MasksAmong | None:
+def find_masks(surveyed: SurveyedInput, max_pixels: int, aside: Collection[int]) -> MasksAmong | None:
     """Looks at some files at even distances; returns `None` where they are of one kind.
 
     Args:
         surveyed: the input, without annotations.
         max_pixels: `images.max_pixels`.
+        aside: positions of files that do not count, such as plots.
     """
     if not any(key.lower().endswith(LOSSLESS) for key in surveyed.listing.keys):
         return None
     listing = surveyed.listing
-    good = [i for i in range(len(listing.keys)) if i not in surveyed.rejected]
+    good = [i for i in range(len(listing.keys)) if i not in surveyed.rejected and i not in aside]
     chosen = sorted({good[at * len(good) // _DECODED] for at in range(_DECODED)}) if good else []
     counts = map_threads(lambda i: _colors(listing.path(i), listing.pin(i), max_pixels), chosen, readers(listing.root))
     looked = [(listing.keys[i], count) for i, count in zip(chosen, counts, strict=True)]

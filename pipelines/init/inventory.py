@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import unicodedata
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
@@ -29,11 +30,21 @@ _PLACES = re.compile(
     r"leftimg|ground|truth|input|pred(?:ict(?:ion)?s?)?)",
     re.I,
 )
-MASK_WORDS = re.compile(r"mask|label|annot|seg|ground.?truth|trimap|manual|(?:^|[_-])gt|^gt", re.I)
+# Folders that hold another kind of masks of the same images, not another class.
+_KINDS = re.compile(
+    r"(?:masks?|labels?|colou?rs?(?:maps?|masks?)?|instances?(?:ids?)?|panoptic|semantic|(?:train|label)?ids?|rgb|"
+    r"gr[ae]y|polygons|[_ -])+",
+    re.I,
+)
+MASK_WORDS = re.compile(
+    r"mask|label|annot|seg|semantic|instance|panoptic|boundar|ground.?truth|trimap|manual|(?:^|[_-])gt|^gt", re.I
+)
 LOSSLESS = (".png", ".gif", ".bmp", ".tif", ".tiff")
+_MARK = re.compile(r"[_. -]+")
 # So many files are a handful: at most five and a fifth of the others, or one in a hundred.
 _FEW, _OF_FEW, _OF_MANY = 5, 5, 100
-_WORD = re.compile(r"[A-Za-z]+")
+# `seg_overlay`, `SegmentationClassVisualization`.
+_WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+")
 
 
 @dataclass(frozen=True)
@@ -73,7 +84,10 @@ class Inventory:
 
     def below(self, path: str) -> str:
         """Returns the path of a file or folder below this one; an absolute path where it is elsewhere."""
-        whole, root = absolute(path).rstrip("/"), self.root.rstrip("/")
+        root = self.root.rstrip("/")
+        if path.startswith(root + "/") and "/." not in path and "//" not in path:
+            return unicodedata.normalize("NFC", path[len(root) + 1 :].rstrip("/"))  # As listings have them.
+        whole = absolute(path).rstrip("/")
         whole = whole if not self.spans else whole.replace(absolute(self.folder).rstrip("/"), root, 1)
         return "" if whole == root else whole.removeprefix(root + "/")
 
@@ -92,6 +106,17 @@ def _newest_span(folder: str) -> str:
 def is_aside(folder: str) -> bool:
     """Returns whether a folder is called after pictures about a data set, as `results` or `seg_overlay` is."""
     return any(_ASIDE.fullmatch(word) for word in _WORD.findall(folder.rpartition("/")[2]))
+
+
+def is_kind_of_masks(folder: str) -> bool:
+    """Returns whether a folder is called after a kind of masks, as `colormaps` or `instances` is, not after a class."""
+    return _KINDS.fullmatch(folder.rpartition("/")[2]) is not None
+
+
+def is_derived(stem: str, stems: Collection[str]) -> bool:
+    """Returns whether a name is another one with something before or behind it, as `a_preview` is of `a`."""
+    marks = list(_MARK.finditer(stem))
+    return any(stem[: mark.start()] in stems or stem[mark.end() :] in stems for mark in marks)
 
 
 def is_place(folder: str) -> bool:

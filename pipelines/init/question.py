@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
-from shardwright.errors import Reading, ShardwrightError
+from shardwright.errors import CheckFailed, Reading, ShardwrightError, UsageError
 from shardwright.formats.base import ClassesInText
 from shardwright.formats.request import SEGMENTATION
 from shardwright.pipelines.init.choose_split import ChosenSplit
@@ -42,16 +42,26 @@ def ask(error: ShardwrightError, detect: Detect) -> ShardwrightError:
         error: with `readings`.
         detect: reads the input with further options, YAML path -> value.
     """
-    answers = list(_answers(error, {}, detect, _MOST_DEPTH))
+    causes: list[str] = []
+    answers = list(_answers(error, {}, detect, causes, _MOST_DEPTH))
+    if not answers:
+        further = [cause for cause in dict.fromkeys(causes) if cause not in str(error)]
+        kind = UsageError if isinstance(error, UsageError) else CheckFailed
+        return kind(" ".join([str(error), *further[:1]])) if further else error.with_readings()
     # Those that need no limit raised come first.
     answers.sort(key=lambda answer: any(path.startswith(_LIMITS) for path in answer.options))
     return error.with_readings(*answers[:_MOST_ANSWERS])
 
 
 def _answers(
-    error: ShardwrightError, chosen: Mapping[str, Any], detect: Detect, depth: int, above: str = ""
+    error: ShardwrightError,
+    chosen: Mapping[str, Any],
+    detect: Detect,
+    causes: list[str],
+    depth: int,
+    above: str = "",
 ) -> Iterator[Reading]:
-    """Yields the answers that can be read, and that no ingest stops for."""
+    """Yields the answers that can be read, and that no ingest stops for; adds to `causes` why others cannot."""
     for reading in error.readings:
         if any(chosen.get(path, value) != value for path, value in reading.options.items()):
             continue  # It takes an answer back.
@@ -62,7 +72,9 @@ def _answers(
             decision = detect(options)
         except ShardwrightError as further:
             if further.readings and depth:
-                yield from _answers(further, options, detect, depth - 1, f"{meaning}; ")
+                yield from _answers(further, options, detect, causes, depth - 1, f"{meaning}; ")
+            else:
+                causes.append(f"That {meaning} cannot be: {further}")
             continue
         yield Reading(f"{meaning}: {describe(decision)}", options)
 

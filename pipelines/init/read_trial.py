@@ -25,7 +25,8 @@ from shardwright.storage import is_remote, list_inputs
 from shardwright.storage.spans import NEWEST, Choice
 
 TASK, IMAGES, PATH, LABELS = "task", "input.images", "input.labels.path", "input.labels."
-FORMAT, CLASSES, EXCLUDE, UNLISTED_IMAGES = LABELS + "format", "input.classes", "input.exclude", "input.unlisted_images"
+FORMAT, REGEX = LABELS + "format", LABELS + "regex"
+CLASSES, EXCLUDE, UNLISTED_IMAGES = "input.classes", "input.exclude", "input.unlisted_images"
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,6 @@ files: they may be images without objects, or not part of the set.
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple
@@ -21,7 +20,7 @@ from shardwright.dataset.ledger import UNLISTED
 from shardwright.dataset.manifest import SINGLE
 from shardwright.errors import Reading, ShardwrightError, UsageError
 from shardwright.formats.base import shorten
-from shardwright.formats.image_names import base_stem
+from shardwright.formats.image_names import FileEnds, base_stem
 from shardwright.formats.request import SEGMENTATION
 from shardwright.pipelines.init.inventory import (
     LOSSLESS,
@@ -30,6 +29,7 @@ from shardwright.pipelines.init.inventory import (
     common_folder,
     folders_above,
     is_aside,
+    is_derived,
     is_handful,
     is_in,
 )
@@ -45,7 +45,6 @@ from shardwright.pipelines.init.read_trial import (
 from shardwright.running.progress import counted
 from shardwright.storage import read_bytes
 
-_MARK = re.compile(r"[_. -]+")
 _MOST_YAML = 1 << 16
 _SHOWN = 3
 
@@ -69,15 +68,8 @@ class _Group(NamedTuple):
         return shorten(self.keys) if self.folder not in self.patterns else f"{self.folder}/"
 
 
-class FailedFile(NamedTuple):
-    """A file of annotations that cannot be read."""
-
-    path: str
-    error: ShardwrightError
-
-
 def limit_to_set(
-    found: DetectedInput, inventory: Inventory | None, given: Mapping[str, Any], failed: Sequence[FailedFile]
+    found: DetectedInput, inventory: Inventory | None, given: Mapping[str, Any], failed: Mapping[str, ShardwrightError]
 ) -> DetectedInput:
     """Reads a hypothesis again, without the images that do not belong to the set.
 
@@ -85,7 +77,7 @@ def limit_to_set(
         found: the hypothesis, with the images without annotations as rejects.
         inventory: the folder, where one was looked into.
         given: YAML path -> value of what the user gave.
-        failed: files of annotations that could not be read.
+        failed: path -> error of files of annotations that could not be read.
 
     Raises:
         ShardwrightError: it is not known what some images are, with `readings`; or their annotations cannot be read.
@@ -97,11 +89,14 @@ def limit_to_set(
     explained = {os.path.join(base, key) for key in found.explained}
     inside = {os.path.join(base, key) for key in found.surveyed.listing.keys}
     labels = inventory.below(str(found.options.get(PATH) or inventory.folder))
-    others = [key for key in inventory.images if key not in explained and (key in inside or not _is_label(key, labels))]
     attached = found.surveyed.source.attachments()
-    if attached is not None:
-        of_labels = {inventory.below(attached.path(i)) for i in range(len(attached.keys))}
-        others = [key for key in others if key not in of_labels]
+    of_labels = (
+        {inventory.below(attached.path(i)) for i in range(len(attached.keys))} if attached is not None else set()
+    )
+    others = [key for key in inventory.images if key not in explained and key not in of_labels]
+    others = [key for key in others if key in inside or not (labels and is_in(key, [labels]))]
+    if IMAGES not in given:
+        _check_formats(found, inventory, explained)
     groups = _groups(others, explained)
     limits = _stated_folders(inventory, labels)
     left: list[_Group] = []
@@ -127,6 +122,36 @@ def limit_to_set(
     return _reread(found, {**options, EXCLUDE: below}, notes)
 
 
+def _check_formats(found: DetectedInput, inventory: Inventory, explained: Collection[str]) -> None:
+    """Checks that no image is there in several formats, in folders with the same names.
+
+    Raises:
+        UsageError: all are, as in `png` and `tiff`; with a reading for each folder.
+    """
+    tops: dict[str, set[str]] = {}
+    endings: dict[str, set[str]] = {}
+    for key in explained:
+        top, _, rest = key.partition("/")
+        stem, ending = os.path.splitext(rest)
+        tops.setdefault(top, set()).add(stem)
+        endings.setdefault(ending.lower(), set()).add(top)
+    same = len(set(map(frozenset, tops.values()))) == 1 and all(len(folders) == 1 for folders in endings.values())
+    if len(tops) < 2 or not same:
+        return
+    path = found.options.get(PATH)
+    whole = isinstance(path, str) and not inventory.below(path)
+    problem = f"{shorten(sorted(tops))} hold images of the same names in several formats, as copies of a set do"
+    raise UsageError(f"{absolute(inventory.folder)}: {problem}. Choose one.").with_readings(
+        *(
+            Reading(
+                f"the set is {top} alone",
+                {IMAGES: inventory.named(top), **({PATH: inventory.named(top)} if whole else {})},
+            )
+            for top in sorted(tops)
+        )
+    )
+
+
 def _reread(found: DetectedInput, options: Mapping[str, Any], notes: Sequence[str]) -> DetectedInput:
     probed = {**options, UNLISTED_IMAGES: found.options.get(UNLISTED_IMAGES)}
     unlisted = any(refusal.code == UNLISTED for refusal in found.surveyed.rejected.values())
@@ -139,11 +164,6 @@ def _reread(found: DetectedInput, options: Mapping[str, Any], notes: Sequence[st
     return DetectedInput(
         again.options, again.config, again.surveyed, tuple(dict.fromkeys((*tasks, *again.notes, *notes)))
     )
-
-
-def _is_label(key: str, labels: str) -> bool:
-    """Returns whether an image is in the folder of the annotations."""
-    return bool(labels) and is_in(key, [labels])
 
 
 def _groups(others: Sequence[str], explained: Collection[str]) -> list[_Group]:
@@ -180,16 +200,11 @@ def _why_not(group: _Group, explained: Collection[str], limits: Sequence[str]) -
         if is_aside(group.folder):
             return "called after pictures about a set, and none has annotations"
         stems = {base_stem(key) for key in explained}
-        if all(_is_derived(base_stem(key), stems) for key in group.keys):
+        if all(is_derived(base_stem(key), stems) for key in group.keys):
             return "named like images of the set with something added, and none has annotations"
     if not split_word(os.path.basename(group.folder)) and is_handful(len(group.keys), len(explained)):
         return "none has annotations"
     return ""
-
-
-def _is_derived(stem: str, stems: Collection[str]) -> bool:
-    marks = list(_MARK.finditer(stem))
-    return any(stem[: mark.start()] in stems or stem[mark.end() :] in stems for mark in marks)
 
 
 def _stated_folders(inventory: Inventory, labels: str) -> list[str]:
@@ -205,33 +220,24 @@ def _stated_folders(inventory: Inventory, labels: str) -> list[str]:
     named = [document.get(key) for key in ("train", "val", "test")]
     texts = [text for one in named for text in (one if isinstance(one, list) else [one]) if isinstance(text, str)]
     # The path of the set is that of the machine which wrote the file: what counts is how its folders end.
-    folders = folders_above(inventory.images)
-    found = {_by_its_end(text, folders) for text in texts if not text.endswith(".txt")}
-    return [] if None in found else sorted(folder for folder in found if folder is not None)
-
-
-def _by_its_end(path: str, folders: Collection[str]) -> str | None:
-    """Returns the only folder that a path of another machine means; `None` where none or several fit."""
-    parts = [part for part in path.replace("\\", "/").split("/") if part not in ("", ".", "..")]
-    for start in range(len(parts)):
-        end = "/".join(parts[start:])
-        fitting = [folder for folder in folders if folder == end or folder.endswith(f"/{end}")]
-        if fitting:
-            return fitting[0] if len(fitting) == 1 else end if end in fitting else None
-    return None
+    ends = FileEnds(sorted(folders_above(inventory.images) - {""}), inventory.root)
+    with suppress(UsageError):
+        found = {ends.find(text.rstrip("/")) for text in texts if not text.endswith(".txt")}
+        return [] if None in found else sorted(folder for folder in found if folder is not None)
+    return []
 
 
 def _what_are(
     group: _Group,
     found: DetectedInput,
     inside: Collection[str],
-    failed: Sequence[FailedFile],
+    failed: Mapping[str, ShardwrightError],
     inventory: Inventory,
 ) -> ShardwrightError:
     """Returns the question about images that nothing explains, or the error of the file that should."""
     images = f"{counted(len(group.keys), 'image')} in {inventory.named(group.folder)}"
     ending = os.path.splitext(str(found.options.get(PATH)))[1]
-    for path, error in failed:
+    for path, error in failed.items():
         near = os.path.dirname(inventory.below(path))
         if os.path.splitext(path)[1] == ending and is_in(group.folder, [near]) and not error.readings:
             return UsageError(f"{error} Without it, {images} have no annotations.")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -13,7 +13,7 @@ from shardwright.errors import ConfigError
 AUTO, HASH, PREDEFINED = "auto", "hash", "predefined"
 METHODS = (AUTO, HASH, "group", "stratified", "kfold", PREDEFINED)
 FAIL = "fail"
-EVAL = "eval"
+EVAL, TEST = "eval", "test"
 # Other names of `eval` in `split.ratios` and `split.from_lists`.
 NAMES_OF_EVAL = ("val", "valid", "validation")
 # Words for the three splits; the first of each line is ours.
@@ -187,6 +187,20 @@ def stated_split(path: str) -> str | None:
     """Returns the split that a word of a path names, the last one first; `None` where none does."""
     words = re.findall(r"[^\W_]+", path)
     return next((split for word in reversed(words) if (split := split_word(word))), None)
+
+
+def split_folders(folders: Iterable[str]) -> dict[str, str]:
+    """Returns what folders mean that are called after splits: `train`, and `seg_train` next to `seg_test`."""
+    meant: dict[str, str] = {}
+    alike: dict[str, dict[str, str]] = {}
+    for folder in set(folders):
+        if split := split_word(folder):
+            meant[folder] = split
+        elif len(found := [word for word in re.findall(r"[^\W_]+", folder) if split_word(word)]) == 1:
+            alike.setdefault(folder.replace(found[0], "*"), {})[folder] = split_word(found[0]) or ""
+    for group in alike.values():
+        meant |= group if "train" in group.values() and len(set(group.values())) > 1 else {}
+    return meant
 
 
 def _check_name(path: str, name: str) -> None:

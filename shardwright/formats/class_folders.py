@@ -1,6 +1,7 @@
 """Formats without a file of labels: the key of an image states its class, by a folder or by the name of the file.
 
-File names: `cat_0.png` and `cat.0.png` are cats, or a pattern with a group `label` finds the class.
+File names: `cat_0.png` and `cat.0.png` are cats, also where only those in a folder `train` are called so and others
+in `test`; or a pattern with a group `label` finds the class.
 
 Class folders: one folder of the key is the class, the first one unless the first ones are splits.
 
@@ -8,6 +9,7 @@ Class folders: one folder of the key is the class, the first one unless the firs
 |---|---|
 | `daisy/1.jpg`, `rose/2.jpg` | the first folder |
 | `train/daisy/1.jpg`, `val/rose/2.jpg`, also `train2017/` | the folder below the split |
+| `seg_train/seg_train/daisy/1.jpg`, `seg_test/…` | likewise; the names differ in the words for splits alone |
 | `images/train/daisy/1.jpg` | likewise; a folder `images` around everything is passed over |
 | `train/1.jpg`, `car/2.jpg`, `bus/3.jpg` | the first folder: one class among others may be called `train` |
 | `train/1.jpg`, `val/2.jpg`; `train/a/1.jpg`, `car/b/2.jpg` | both readings fit: an error |
@@ -21,11 +23,11 @@ from __future__ import annotations
 
 import re
 from abc import abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from typing import NamedTuple
 
 from shardwright.config.limited_pattern import LimitedPattern
-from shardwright.config.split import split_word
+from shardwright.config.split import split_folders, split_word
 from shardwright.errors import Reading, UsageError
 from shardwright.formats.base import SHOWN_NAMES, Annotation, AnnotationFormat, FormatInput, Survey, shorten
 from shardwright.formats.classes import as_integer, map_classes
@@ -196,16 +198,19 @@ def class_level(
     folders = [key.split("/")[:-1] for i, key in enumerate(keys) if i not in skip]
     level = int(_is_around(folders, 0))
     first = {path[level] for path in folders if len(path) > level}
-    splits = {name for name in first if split_word(name)}
-    below = {path[level + 1] for path in folders if len(path) > level + 1 and path[level] in splits}
+    splits = split_folders(first).keys()
     if not splits:
         return FolderLevel(level)
+    inner = level + 1
+    while (below := {path[inner] for path in folders if len(path) > inner and path[level] in splits}) and (
+        below <= splits and all(path[inner : inner + 1] in ([], [path[level]]) for path in folders)
+    ):
+        inner += 1  # An archive `train` is unpacked into a folder `train`.
     by_first, by_below = fit(first, classes), fit(below, classes)
     if by_first > by_below:
         return FolderLevel(level)
     others = first - splits
     if below and (not others or by_below > by_first):
-        inner = level + 1
         inner += int(_is_around([path for path in folders if path[level : level + 1]], inner))
         note = f"folders: {shorten(sorted(splits))} are splits, and the folders below are the classes"
         return FolderLevel(inner, note)
@@ -214,7 +219,7 @@ def class_level(
     if not below and others and len(splits) == 1:
         names = f"{shorten(sorted(others))}, next to it, {'are not splits' if len(others) > 1 else 'is not a split'}"
         return FolderLevel(level, f"folders: {shorten(sorted(splits))} is a class, since {names}")
-    readings = _readings(splits, others, below, level)
+    readings = _readings(splits, others, below, level, inner)
     problem = _either(splits, others, below, *readings[-2:])
     return FolderLevel(level, problem=problem, readings=readings)
 
@@ -245,7 +250,7 @@ def _is_around(folders: Sequence[Sequence[str]], level: int) -> bool:
     return around and any(len(path) > level + 1 for path in folders)
 
 
-def _readings(splits: set[str], others: set[str], below: set[str], level: int) -> tuple[Reading, ...]:
+def _readings(splits: Set[str], others: Set[str], below: Set[str], level: int, inner: int) -> tuple[Reading, ...]:
     """Returns the readings of folders as splits, without the other folders and with them, and that as classes."""
     above = "[^/]+/" * level
     as_class = {_FORMAT: "class_folders"}
@@ -253,7 +258,9 @@ def _readings(splits: set[str], others: set[str], below: set[str], level: int) -
     if others:
         as_class = _by_pattern(f"^{above}(?P<label>[^/]+)/")
     if below:
-        as_split = _by_pattern(f"^{above}(?:{'|'.join(sorted(splits))})/(?P<label>[^/]+)/")
+        as_split = _by_pattern(
+            f"^{above}(?:{'|'.join(sorted(splits))})/{'[^/]+/' * (inner - level - 1)}(?P<label>[^/]+)/"
+        )
     readings = (
         Reading("The folders are splits", {**as_split, "split.method": "predefined"}),
         Reading("The folders are classes", as_class),
@@ -267,7 +274,7 @@ def _readings(splits: set[str], others: set[str], below: set[str], level: int) -
     )
 
 
-def _either(splits: set[str], others: set[str], below: set[str], as_split: Reading, as_class: Reading) -> str:
+def _either(splits: Set[str], others: Set[str], below: Set[str], as_split: Reading, as_class: Reading) -> str:
     among = f", next to {shorten(sorted(others))}," if others else ""
     direct = "" if below else " with the images directly in them"
     labels = "" if below else " (without labels; or give their file by input.labels.path)"
@@ -325,6 +332,8 @@ def detect_key_format(
             f"input.labels: no folder and no file name contains a class, e.g. {both[0][2]}. Give a file of labels by "
             "input.labels.path, or set input.labels.format: none for images alone."
         ).with_readings(IMAGES_ALONE)
+    if found.problem and (stated := _only_of_train(both)):
+        return FILE_NAME, f"{no_path}, and only the images in {stated} have a label in their names"
     if by_folder_only:
         check_either(found)
         return CLASS_FOLDERS, no_path
@@ -347,3 +356,13 @@ def detect_key_format(
     if by_name == by_folder and by_name > 0:
         raise UsageError(f"input.labels: {differ}, and input.classes knows both. {_EITHER}").with_readings(*_BY_KEY)
     return CLASS_FOLDERS, f"{no_path} ({differ}; input.labels.format: file_name takes the names)"
+
+
+def _only_of_train(both: Sequence[tuple[str, str, str]]) -> str:
+    """Returns the folder of the split `train`, if the names of its images and of no others state classes."""
+    labels: dict[str, set[str]] = {}
+    for folder, label, _ in both:
+        labels.setdefault(folder, set()).add(label)
+    named = [folder for folder, found in labels.items() if any(found)]
+    alone = len(named) == 1 and split_word(named[0]) == "train" and "" not in labels[named[0]]
+    return named[0] if alone and len(labels[named[0]]) > 1 else ""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -158,8 +159,9 @@ class Head:
         chosen = [i for i, key in enumerate(listing.keys) if key.lower().endswith(_TEXTS)]
         others = len(listing.keys)
         if f"{self.root}/".startswith(f"{self.path.rstrip('/')}/"):
-            images = {os.path.join(self.root, key) for key in self.keys}
-            others = sum(listing.path(i) not in images for i in range(others))
+            # Keys are NFC, whatever the names on the disk are.
+            below = unicodedata.normalize("NFC", self.root[len(self.path.rstrip("/")) + 1 :])
+            others -= len({os.path.join(below, key) for key in self.keys} & set(listing.keys))
         return [] if 2 * len(chosen) <= others else [Head.read(listing.path(i)) for i in chosen[:_LOOKED_INTO]]
 
 

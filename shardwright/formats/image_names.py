@@ -1,8 +1,10 @@
 """Which image a table means: by its whole key, or by file name, by either without extension where one image fits.
 
-A path of another machine, `/home/ann/photos/cats/1.jpg`, means the image whose whole key is its end: `cats/1.jpg`. An
-extension may differ in upper and lower case, where one image fits then. A number may lack the zeros before it, or have
-`.0` behind it, as spreadsheets and tables of floats write it.
+One rule for all formats: a name is compared in NFC, with `/` and without `./`, and decoded where it is percent-encoded.
+A path of another machine, `/home/ann/photos/cats/1.jpg`, means the image whose whole key is its end, `cats/1.jpg`;
+else the only one whose key has the longest end in common with it, such as the file name. Part of a path, `cats/1.jpg`,
+means the only image whose key ends so. An extension may differ in upper and lower case, where one image fits then. A
+number may lack the zeros before it, or have `.0` behind it, as spreadsheets and tables of floats write it.
 
 If the table names no image by path or file name, its names are parts of paths, and the pattern is detected.
 UW-Madison's `case123_day20_slice_0001` is `case123/case123_day20/scans/slice_0001_266_266_1.50_1.50.png`. A name is cut
@@ -18,6 +20,7 @@ import unicodedata
 from collections.abc import Callable, Iterator, Sequence
 from itertools import combinations, islice
 from typing import NamedTuple
+from urllib.parse import unquote
 
 from shardwright.config.limited_pattern import LimitedPattern
 from shardwright.config.split import stated_split
@@ -31,6 +34,8 @@ _TRIED_NAMES, _TRIED_PATHS = 3, 1000
 # Longer ones are cut in too many ways.
 _MOST_UNDERSCORES = 12
 _ABSOLUTE = re.compile(r"/|~|\.\./|[A-Za-z]:/|[a-z][a-z0-9+.-]*://")
+# Label Studio's name of a file that was uploaded.
+_UPLOADED = re.compile(r"(?:^|/)upload/(?:[^/]+/)*[0-9a-f]{8}-([^/]+)$")
 _WHOLE_FLOAT = re.compile(r"([0-9]+)\.0+")
 _DIGITS = re.compile(r"[0-9]+")
 # No piece begins or ends within a word of the path: case12 is not in case123.
@@ -76,6 +81,7 @@ class NameIndex:
         self._lower: dict[str, str] | None = None
         self._by_form: dict[Callable[[str], str], dict[str, int]] = {}
         self._named_by_end: dict[int, str] = {}
+        self._by_base: dict[str, list[int]] | None = None
 
     def find(self, name: str) -> int | None:
         """Returns the position of the key that `name` means, or `None`.
@@ -97,14 +103,15 @@ class NameIndex:
         found = self._at(name) if found is None else found
         if found is not None or self._exact:
             return found
-        given, name = name, unicodedata.normalize("NFC", name.strip().replace("\\", "/"))
-        while name.startswith("./"):
-            name = name[2:]
-        found = self._at(name) if name != given else None
+        return next((at for one in _spellings(name) if (at := self._find_spelling(one)) is not None), None)
+
+    def _find_spelling(self, name: str) -> int | None:
+        found = self._at(name)
         if found is None and "/" in name:
             below = below_root(name, self._root)
             found = self._at(below) if below else None
-        found = self._by_end(name) if found is None else found
+        if found is None and _ABSOLUTE.match(name):
+            found = self._by_end(name)
         if found is not None or not name:
             return found
         if whole := _WHOLE_FLOAT.fullmatch(name):
@@ -117,36 +124,76 @@ class NameIndex:
                 self._by_form[form] = index_keys(self._keys, self._skip, form)
             found = self._by_form[form].get(sought)
             if found == AMBIGUOUS:
-                both = [key for i, key in enumerate(self._keys) if form(key) == sought and i not in self._skip]
-                raise UsageError(
-                    f"The annotations name {name!r}, which could be {both[0]} or {both[1]}. "
-                    "Write the whole relative path."
-                )
+                raise self._ambiguous(name, [i for i, key in enumerate(self._keys) if form(key) == sought])
             if found is not None:
                 return found
+        return self._by_part(name) if "/" in name and not _ABSOLUTE.match(name) else None
+
+    def _ambiguous(self, name: str, fitting: Sequence[int]) -> UsageError:
+        one, other = [self._keys[i] for i in fitting if i not in self._skip][:2]
+        return UsageError(
+            f"The annotations name {name!r}, which could be {one} or {other}. Write the whole relative path."
+        )
+
+    def _by_part(self, path: str) -> int | None:
+        """Returns the position of the only key that ends with a relative path, with its extension or without.
+
+        Raises:
+            UsageError: several keys do.
+        """
+        for form in (_with_lower_ending, key_stem):
+            sought = "/" + (_with_lower_ending(path) if form is _with_lower_ending else path)
+            fitting = [i for i in self._alike_base(path) if f"/{form(self._keys[i])}".endswith(sought)]
+            if len(fitting) > 1:
+                raise self._ambiguous(path, fitting)
+            if fitting:
+                return fitting[0]
         return None
 
-    def _by_end(self, name: str) -> int | None:
-        """Returns the position of the longest end of a path of another machine that is a whole key.
+    def _by_end(self, path: str) -> int | None:
+        """Returns the position of the key that a path of another machine means.
 
-        A path of the `val` images is none of those in a folder `train`.
+        That is the longest end of the path that is a whole key; else the only key that has most parts in common with
+        its end. A path of the `val` images is none of those in a folder `train`.
 
         Raises:
             UsageError: another path was found to mean the same image.
         """
-        if not _ABSOLUTE.match(name):
-            return None
-        cuts = (i for i, character in enumerate(name) if character == "/")
-        ends = ((i, at) for i in cuts if (at := self._at(name[i + 1 :])) is not None and at not in self._skip)
+        cuts = (i for i, character in enumerate(path) if character == "/")
+        ends = ((i, at) for i in cuts if (at := self._at(path[i + 1 :])) is not None and at not in self._skip)
         cut, found = next(ends, (0, None))
-        if found is not None and len({stated_split(self._root), stated_split(name[:cut])} - {None}) > 1:
+        if found is None:
+            parts = _with_lower_ending(path).split("/")[::-1]
+            alike = {
+                i: _same_start(parts, _with_lower_ending(self._keys[i]).split("/")[::-1])
+                for i in self._alike_base(path)
+            }
+            fitting = [i for i, length in alike.items() if length == max(alike.values())]
+            found = fitting[0] if len(fitting) == 1 and alike[fitting[0]] else None
+            cut = len("/".join(path.split("/")[: -alike[found]])) if found is not None else 0
+        if found is None:
             return None
-        if found is not None and self._named_by_end.setdefault(found, name) != name:
+        above = f"{self._root}/{self._keys[found]}".rsplit("/", path[cut:].count("/"))[0]
+        if len({stated_split(above), stated_split(path[:cut])} - {None}) > 1:
+            return None
+        if self._named_by_end.setdefault(found, path) != path:
             raise UsageError(
-                f"The annotations name {self._named_by_end[found]!r} and {name!r}, and both could be "
+                f"The annotations name {self._named_by_end[found]!r} and {path!r}, and both could be "
                 f"{self._keys[found]}. Write paths relative to the folder of the images."
             )
         return found
+
+    def _alike_base(self, path: str) -> Sequence[int]:
+        """Returns the positions of the images whose file names are that of a path, whatever their extensions."""
+        if self._by_base is None:
+            self._by_base = {}
+            for i, key in enumerate(self._keys):
+                if i not in self._skip:
+                    self._by_base.setdefault(base_stem(key), []).append(i)
+        return [
+            *self._by_base.get(base_stem(path), ()),
+            *(self._by_base.get(_base(path), ()) if "." in _base(path) else ()),
+        ]
 
     def alike(self, name: str) -> str:
         """Returns what may help about a name that means no image: one like it in case or file name; or nothing."""
@@ -193,23 +240,36 @@ class FileEnds:
         Raises:
             UsageError: two files fit, or two different paths mean one file.
         """
-        path = unicodedata.normalize("NFC", name.strip().replace("\\", "/")).removeprefix("./")
-        parts = path.split("/")[::-1]
-        ends = {one: _same_start(parts, one.split("/")[::-1]) for one in self._by_base.get(parts[0], ())}
-        fitting = [one for one, length in ends.items() if length == max(ends.values())]
-        if len(fitting) > 1:
-            raise UsageError(
-                f"The annotations name the file {ascii(name)[:80]}, which could be {fitting[0]} or {fitting[1]} below "
-                f"{self._place}. Write the relative path."
-            )
-        for file in fitting:
-            other = self._named.setdefault(file, path)
-            if other != path:
+        for path in _spellings(name):
+            parts = path.split("/")[::-1]
+            ends = {one: _same_start(parts, one.split("/")[::-1]) for one in self._by_base.get(parts[0], ())}
+            fitting = [one for one, length in ends.items() if length == max(ends.values())]
+            if len(fitting) > 1:
                 raise UsageError(
-                    f"The annotations name the files {ascii(other)[:80]} and {ascii(name)[:80]}, and below "
-                    f"{self._place} only {file} fits both. Add the missing file, or write the relative path."
+                    f"The annotations name the file {ascii(name)[:80]}, which could be {fitting[0]} or {fitting[1]} "
+                    f"below {self._place}. Write the relative path."
                 )
-        return fitting[0] if fitting else None
+            for file in fitting:
+                other = self._named.setdefault(file, path)
+                if other != path:
+                    raise UsageError(
+                        f"The annotations name the files {ascii(other)[:80]} and {ascii(name)[:80]}, and below "
+                        f"{self._place} only {file} fits both. Add the missing file, or write the relative path."
+                    )
+                return file
+        return None
+
+
+def _spellings(name: str) -> Iterator[str]:
+    """Yields a name in NFC, with `/` and without `./`; then without percent encoding, and before an upload."""
+    plain = unicodedata.normalize("NFC", name.strip().replace("\\", "/"))
+    while plain.startswith("./"):
+        plain = plain[2:]
+    yield plain
+    if "%" in plain and (decoded := unicodedata.normalize("NFC", unquote(plain))) != plain:
+        yield decoded
+    if uploaded := _UPLOADED.search(plain):
+        yield uploaded[1]
 
 
 def _same_start(one: Sequence[str], other: Sequence[str]) -> int:

@@ -4,7 +4,7 @@
 |---|---|
 | `images: data`, `labels.path: data/masks` | what is in `data/masks` (the listing of the images leaves it out) |
 | `images: data/img`, `labels.path: data` | what is not in `data/img` |
-| one folder for both | `x_mask.png` and other suffixes of `mask_names`; `x.png` of `x.jpg`; `x_car.png` of `x.jpg` |
+| one folder for both | `x_mask.png` and other suffixes of `mask_names`; `x.png` of `x.jpg`; `x_car.png`, `car_x.png` |
 | `train/images/a.png`, `train/masks/a.png`, `val/images/b.png`, … | what is in the folders called after masks |
 | `a/images/a.png`, `a/masks/1.png`, `a/masks/2.png` | what is in folders called `masks`, next to one image each |
 | Pascal VOC's tree as `images` | what is in `SegmentationClass` and `SegmentationObject` |
@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 
 from shardwright.config.input import LabelsConfig
 from shardwright.config.limited_pattern import LimitedPattern
@@ -136,11 +136,21 @@ def _pairs(images: Listing, both: dict[int, str]) -> Iterator[tuple[set[int], st
     inside = object_masks(keys)
     yield {i for i in both if keys[i] in inside}, "in a folder of objects for each image"
     yield {i for i, stem in stem_of.items() if any(cut in lossy for cut in _cuts(stem))}, "by a suffix for each class"
+    prefixes = {cut for i, stem in others.items() if (cut := _prefix(stem, lossy))}
+    found = {i for i, stem in others.items() if _prefix(stem, lossy)} if len(prefixes) > 1 else set()
+    yield found, "by a prefix for each class"
 
 
 def _ending(stem_of: dict[int, str], suffixes: Sequence[str]) -> set[int]:
     ends = tuple(suffixes)
     return {i for i, stem in stem_of.items() if stem.endswith(ends) or (numbered_suffix(stem) in ends)}
+
+
+def _prefix(stem: str, images: Container[str]) -> str:
+    """Returns what a file name has before the name of an image, up to an underscore; empty where there is no image."""
+    folder, slash, name = stem.rpartition("/")
+    cuts = [i for i, letter in enumerate(name) if letter == "_"]
+    return next((name[:i] for i in cuts if folder + slash + name[i + 1 :] in images), "")
 
 
 def _cuts(stem: str) -> Iterator[str]:

@@ -7,7 +7,7 @@
 | suffix with a number | `street/a_mask.png` and `street/a_mask_1.png`, which are joined |
 | parts that differ | of `image_1.png`, `image_2.png`: `mask_1.png`, `mask_2.png`; see `_by_varying_part` |
 | folder per class | `car/street/a.png` |
-| class suffix | `street/a_car.png` |
+| class suffix, class prefix | `street/a_car.png`, `street/car_a.png` |
 | folder of objects | of `a/images/a.png`: `a/masks/1.png`, `a/masks/2.png`, which are joined |
 | folder per folder | of `train/images/a.png`: `train/masks/a.png`; of `val/a.png`: `valannot/a.png` |
 
@@ -47,8 +47,8 @@ SUFFIXES = {
 _CITYSCAPES = "_leftImg8bit"
 # Suffixes of images whose masks have another suffix in that place.
 _IMAGE_SUFFIXES = ("_img", "_image", "_im", "_sat", "_rgb")
-_SAME, _FOLDER, _CLASS_SUFFIX = "same path", "folder per class", "class suffix"
-_OBJECTS, _ONE_CLASS = "a folder of objects for each image", "mask"
+_SAME, _FOLDER, _CLASS_SUFFIX, _CLASS_PREFIX = "same path", "folder per class", "class suffix", "class prefix"
+_OBJECTS, ONE_CLASS = "a folder of objects for each image", "mask"
 _OBJECT_FOLDERS = ("masks", "mask", "objects")
 _PARALLEL = "a folder of masks for each folder of images"
 # Words for masks and for images in the names of folders, with what separates them from other words.
@@ -57,7 +57,7 @@ _MASKS_IN = re.compile(
     r"(?<![a-z])gt(?![a-z]))[_ -]*",
     re.I,
 )
-_IMAGES_IN = re.compile(r"[_ -]*(?:images?|imgs?|input)[_ -]*", re.I)
+_IMAGES_IN = re.compile(r"[_ -]*(?:images?|imgs?|input|frames?|photos?|pictures?)[_ -]*", re.I)
 # Ending of the second mask of an image, and of the next ones.
 _NUMBER = re.compile(r"_[0-9]+$")
 _MARK = re.compile(r"[_. -]+")
@@ -290,6 +290,7 @@ def _layouts(
 ) -> Iterator[MaskLayout]:
     yield MaskLayout(_SAME, "", False, _same)
     stems = list(map(key_stem, masks))
+    numbered = set(map(numbered_suffix, stems))
     pairs = parallel_folders([*masks, *images.keys])
     if pairs:
         yield MaskLayout(_PARALLEL, "", False, _by_parallel_folder(pairs, images))
@@ -297,13 +298,14 @@ def _layouts(
         pattern = f"^(?P<image>.+){re.escape(suffix)}$"
         instead = f" in place of {replacement}" if replacement and SUFFIXES[suffix] != replacement else ""
         yield MaskLayout(f"the suffix {suffix}{instead}", "", False, _by_suffix(suffix, replacement), pattern=pattern)
-        if any(numbered_suffix(stem) == suffix for stem in stems):
+        if suffix in numbered:
             name = f"the suffix {suffix}{instead}, further masks with a number"
             yield MaskLayout(name, "", False, _by_suffix(suffix, replacement, numbered=True), objects=True)
     yield MaskLayout(_FOLDER, "", True, _by_folder(classes), pattern="^(?P<label>[^/]+)/(?P<image>.+)$")
-    yield MaskLayout(_CLASS_SUFFIX, "", True, _by_class_suffix(images, classes))
+    yield MaskLayout(_CLASS_SUFFIX, "", True, _by_class_in_name(images, classes, prefix=False))
+    yield MaskLayout(_CLASS_PREFIX, "", True, _by_class_in_name(images, classes, prefix=True))
     if classes is None or len(classes) == 1:
-        label = next(iter(classes or ()), _ONE_CLASS)
+        label = next(iter(classes or ()), ONE_CLASS)
         yield MaskLayout(_OBJECTS, "", True, _by_object_folder(images, label), objects=True)
 
 
@@ -414,13 +416,15 @@ def _by_object_folder(images: ImageStems, label: str) -> Callable[[str], tuple[s
     return names
 
 
-def _by_class_suffix(
-    images: ImageStems, classes: Mapping[str, int | None] | None
+def _by_class_in_name(
+    images: ImageStems, classes: Mapping[str, int | None] | None, *, prefix: bool
 ) -> Callable[[str], tuple[str, str] | None]:
     def names(stem: str) -> tuple[str, str] | None:
-        # Both may hold underscores: the shortest class whose image exists.
-        cuts = [i for i in range(len(stem) - 2, 0, -1) if stem[i] == "_" and "/" not in stem[i:]]
-        pairs = ((stem[:i], stem[i + 1 :]) for i in cuts)
+        folder, slash, name = stem.rpartition("/")
+        # Image and class may hold underscores: the shortest class whose image exists.
+        cuts = [i for i, letter in enumerate(name) if letter == "_" and 0 < i < len(name) - 1]
+        halves = ((name[:i], name[i + 1 :]) for i in (cuts if prefix else reversed(cuts)))
+        pairs = ((folder + slash + half[prefix], half[not prefix]) for half in halves)
         return next((p for p in pairs if _may_be(p[1], classes) and images.find(p[0], bare=False) is not None), None)
 
     return names

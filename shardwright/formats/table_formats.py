@@ -246,6 +246,11 @@ def _find_number_columns(request: Request, table: Table, found: Mapping[str, int
     if not chosen and (columns.flags or not columns.numbers or request.classes is not None):
         return None
     if not chosen and columns.others and not options.features:
+        if table.headless:
+            raise UsageError(
+                f"{table.path}: has no header, and its columns of numbers ({len(columns.numbers)}) and of texts "
+                f"({1 + len(columns.others)}) may mean several things. Write the header above its first line."
+            )
         line = "{" + ", ".join(f"{quoted(name)}: float" for name in columns.numbers) + "}"
         raise UsageError(
             f"{table.path}: no column of classes was found. The columns {shown} hold numbers, and "

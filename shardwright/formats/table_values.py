@@ -62,14 +62,18 @@ def find_image_column(table: Table, found: Mapping[str, int], names: NameIndex) 
 
 
 def open_headless(table: Table, is_image: Callable[[str], bool]) -> Table:
-    """Returns the table without a header, where its first line is a row: it names an image, and no role of a column.
+    """Returns the table without a header, where its first line is a row: it names no column, but an image, or has runs.
 
     Args:
         table: the table as it was opened.
         is_image: whether a field names an image.
     """
     plain = type(table) is Table and len(table.header) > 1 and not has_known_names(table.header)
-    return table.without_header() if plain and any(map(is_image, table.header)) else table
+    # A header names no image, and has no run lengths and no fractions.
+    runs = (read_numbers(field) for field in table.header)
+    row = any(map(is_image, table.header)) or any(found is not None and len(found) > 4 for found in runs)
+    row = row or any("." in field and is_number(field) for field in table.header)
+    return table.without_header() if plain and row else table
 
 
 def headless_roles(table: Table, image: int) -> dict[str, str]:

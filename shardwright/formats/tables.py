@@ -55,7 +55,7 @@ _SYNONYMS: dict[str, tuple[str, ...]] = {
     LABEL: (
         *("label", "class", "classid", "classname", "labelid", "category", "categoryid", "target", "species"),
         *("labels", "classes", "categories", "targets", "tags", "findinglabels", "findinglabel"),
-        *("diagnosis", "dx", "breed"),
+        *("diagnosis", "dx", "breed", "choice"),
     ),
     MASK: ("encodedpixels", "rle", "rlemask", "mask", "segmentation", "annotation", "counts"),
     CAPTION: ("caption", "captions", "text", "captiontext", "description", "sentence", "comment", "prompt"),

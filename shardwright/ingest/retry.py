@@ -15,7 +15,7 @@ from shardwright.dataset.ledger import REJECTED, LedgerRow
 from shardwright.dataset.manifest import Manifest
 from shardwright.dataset.reader import ImageDataset
 from shardwright.ingest.previous_dataset import PreviousDataset
-from shardwright.ingest.run_ingest import ignore, ingest
+from shardwright.ingest.run_ingest import ingest
 from shardwright.storage import is_remote
 
 GONE = "gone"
@@ -46,7 +46,7 @@ def retry_rejects(
     *,
     workers: int | None = None,
     quiet: bool = False,
-    log: Callable[[str], None] = ignore,
+    log: Callable[[str], None] = lambda note: None,
 ) -> tuple[Manifest, tuple[RetryResult, ...]]:
     """Makes a dataset in which the inputs that another one rejected are read again.
 

@@ -47,17 +47,12 @@ _LOST = (
 )
 
 
-def ignore(note: str) -> None:
-    """Drops a note."""
-    del note
-
-
 def ingest(
     config: Config,
     out: str | os.PathLike[str],
     workers: int | None = None,
     quiet: bool = False,
-    log: Callable[[str], None] = ignore,
+    log: Callable[[str], None] = lambda note: None,
 ) -> Manifest:
     """Makes a dataset of a configuration's input: lists it, identifies it, plans, writes and commits.
 

@@ -7,17 +7,18 @@ a patient, a scene or a day.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import chain
+from itertools import chain, groupby
 
 import numpy as np
 import numpy.typing as npt
 
 from shardwright.config import SplitConfig
 from shardwright.config.limited_pattern import LimitedPattern
-from shardwright.config.split import AUTO, HASH, PREDEFINED, GroupConfig, split_word
+from shardwright.config.split import AUTO, HASH, PREDEFINED, TEST, GroupConfig, split_folders, split_word
 from shardwright.errors import CheckFailed, ConfigError, Reading, UsageError
 from shardwright.formats.base import AnnotationFormat, shorten
 from shardwright.formats.exported import Exported
@@ -121,8 +122,9 @@ def resolve_method(options: SplitConfig, surveyed: SurveyedInput, alive: npt.NDA
         return options
     found = _stated_by_input(options, surveyed)
     stated = alive & (found.split_of >= 0) if found is not None else np.zeros(len(alive), np.bool_)
-    # A single word, such as a folder `train` among others, may mean anything.
-    if found is None or len(set(found.split_of[stated].tolist())) < 2:
+    # A single word, such as a folder `train` among others, may mean anything; what is for tests is not learned from.
+    words = set() if found is None else {options.names[i] for i in found.split_of[stated].tolist()}
+    if found is None or (len(words) < 2 and words != {TEST}):
         return replace(options, method=HASH)
     missing = np.flatnonzero(alive & ~stated & ~np.isin(np.arange(len(alive)), list(found.refused))).tolist()
     if missing:
@@ -248,7 +250,7 @@ def _from_lists(lists: Mapping[str, str], surveyed: SurveyedInput, notes: list[s
         lines = _lines(f"split.from_lists.{split}", path)
         unknown = []
         for line in lines:
-            position = names.find(line)
+            position = listed_image(line, names)
             if position is None:
                 unknown.append(line.strip())
             else:
@@ -257,6 +259,13 @@ def _from_lists(lists: Mapping[str, str], surveyed: SurveyedInput, notes: list[s
         if unknown:
             note += f", of which {len(unknown)} are not in the input, e.g. {unknown[0]!r}"
         notes.append(note)
+
+
+def listed_image(line: str, names: NameIndex) -> int | None:
+    """Returns the image that a line of a list names: `a b.jpg`, or `a.jpg 3` with further columns; or `None`."""
+    found = names.find(line)
+    first = re.split(r"[\s,;]", line.strip(), maxsplit=1)[0]
+    return names.find(first) if found is None and first != line.strip() else found
 
 
 def _lines(option: str, path: str) -> list[str]:
@@ -297,12 +306,15 @@ def _named(stated: Iterable[tuple[int, str]], names: Sequence[str], notes: list[
 def _from_folders(
     keys: Sequence[str], names: Sequence[str], classes: frozenset[str], notes: list[str]
 ) -> Iterator[tuple[int, str, str]]:
+    # Keys are sorted: most have the parent of the key before.
+    parents = [parent for parent, _ in groupby(keys, lambda key: key[: key.rfind("/") + 1])]
+    words = split_folders({folder for parent in parents for folder in parent.split("/")})
     meant: dict[str, str | None] = {}
     last, found = "", None
     for position, key in enumerate(keys):
         parent = key[: key.rfind("/") + 1]
-        if parent != last:  # Keys are sorted: most have the parent of the key before.
-            last, found = parent, folder_split(parent, names)
+        if parent != last:
+            last, found = parent, folder_split(parent, names, words)
         if found is not None and found[0] not in classes:
             folder, split = found
             meant[folder] = split

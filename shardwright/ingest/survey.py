@@ -56,11 +56,11 @@ from shardwright.storage import (
     Refusal,
     check_table,
     file_states,
-    hash_bytes,
     hash_file,
     is_folder,
     map_threads,
     read_bytes,
+    read_hashed,
     read_start,
     readers,
 )
@@ -105,8 +105,7 @@ class SourceGuard:
         hashes, contents = dict(guard.tables), {}
         for path in tables:
             try:
-                contents[path] = read_bytes(path, most=MOST_KEPT_BYTES)
-                hashes[path] = hash_bytes(contents[path])
+                contents[path], hashes[path] = read_hashed(path, MOST_KEPT_BYTES)
             except OSError:
                 check_table(path)
                 hashes[path] = hash_file(path)

@@ -39,6 +39,7 @@ from bisect import bisect_right
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from types import MappingProxyType
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -187,10 +188,18 @@ def split_named(text: str, names: Collection[str]) -> str | None:
     return canonical if canonical in names else None
 
 
-def folder_split(key: str, names: Collection[str]) -> tuple[str, str] | None:
-    """Returns the first folder of a key that means a split, and that split; `None` where no folder does."""
+def folder_split(
+    key: str, names: Collection[str], words: Mapping[str, str] = MappingProxyType({})
+) -> tuple[str, str] | None:
+    """Returns the first folder of a key that means a split, and that split; `None` where no folder does.
+
+    Args:
+        key: the key.
+        names: see `split_named`.
+        words: further folders and their splits; see `shardwright.config.split.split_folders`.
+    """
     for folder in key.split("/")[:-1]:
-        split = split_named(folder, names)
+        split = split_named(folder, names) or (words.get(folder) if words.get(folder) in names else None)
         if split is not None:
             return folder, split
     return None

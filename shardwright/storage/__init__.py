@@ -8,9 +8,11 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import partial
 from itertools import chain
-from typing import IO, TextIO, TypeVar
+from typing import IO, NamedTuple, TextIO, TypeVar
 
 import google_crc32c
 import numpy as np
@@ -61,6 +63,8 @@ __all__ = [
     "part_path",
     "read_bytes",
     "read_each",
+    "read_hashed",
+    "read_once",
     "read_start",
     "readers",
 ]
@@ -71,6 +75,8 @@ _LOCAL_READERS = 8
 LOCAL_TOGETHER = 16
 
 _Item = TypeVar("_Item")
+# `None` where everything is listed and read anew.
+_KNOWN: ContextVar[_Known | None] = ContextVar("known", default=None)
 
 
 def list_inputs(images: str, leave_out: str | None = None, *, one_file: bool = False) -> Listing:
@@ -89,7 +95,45 @@ def list_inputs(images: str, leave_out: str | None = None, *, one_file: bool = F
         UsageError: the path is of a kind that is not read, or the bucket is missing or closed to us.
         StorageError: the bucket does not answer.
     """
-    return (remote if is_remote(images) else local).list_files(images, leave_out, one_file)
+    list_files = (remote if is_remote(images) else local).list_files
+    if (known := _KNOWN.get()) is None:
+        return list_files(images, leave_out, one_file)
+    listings = known.listings
+    # A file elsewhere is not in the listing anyway.
+    root, place = (path if is_remote(path) else os.path.realpath(path) for path in (images, leave_out or ""))
+    inside = leave_out if leave_out and place.startswith(root.rstrip("/") + "/") else None
+    if (images, inside) not in listings:
+        listings[images, inside] = list_files(images, inside, one_file)
+    return listings[images, inside]
+
+
+class _Known(NamedTuple):
+    """What was listed, by folder or glob and what is left out of it; and files that were read, with their hashes."""
+
+    listings: dict[tuple[str, str | None], Listing]
+    files: dict[str, tuple[bytes, FileHash]]
+
+
+@contextmanager
+def read_once() -> Iterator[None]:
+    """Lists each folder and reads each table once for what runs inside, which reads one input in several ways."""
+    token = _KNOWN.set(_Known({}, {}))
+    try:
+        yield
+    finally:
+        _KNOWN.reset(token)
+
+
+def read_hashed(path: str, most: int) -> tuple[bytes, FileHash]:
+    """Returns the bytes of a file that has `most` at most, and their hashes; `OSError` if it cannot be read."""
+    known = _KNOWN.get()
+    if known is not None and path in known.files:
+        return known.files[path]
+    data = read_bytes(path, most=most)
+    result = data, hash_bytes(data)
+    if known is not None and len(data) + sum(len(other) for other, _ in known.files.values()) <= most:
+        known.files[path] = result
+    return result
 
 
 def list_names(folder: str) -> list[str]:

@@ -443,3 +443,23 @@ def test_a_case_is_written_so_that_ingest_takes_it_or_each_of_its_answers_is(her
     else:
         assert not (here / "c.yaml").exists()
         assert "case" in error
+
+
+def test_each_folder_is_listed_once_and_each_table_read_once(here, monkeypatch):
+    from shardwright import storage
+
+    draw, seen = Drawn(here / "data"), []
+    draw.many("images/{}.png", 8)
+    (here / "data/labels.csv").write_text("image,label\n" + "".join(f"{i}.png,{'ab'[i % 2]}\n" for i in range(8)))
+    listed, read = storage.local.list_files, storage.read_bytes
+    monkeypatch.setattr(storage.local, "list_files", lambda *given: seen.append(given[:2]) or listed(*given))
+    monkeypatch.setattr(
+        storage, "read_bytes", lambda path, *given, **further: seen.append(path) or read(path, *given, **further)
+    )
+    assert main(["init", "data", "--out", "c.yaml"]) == 0
+    folders, tables = (
+        [one for one in seen if isinstance(one, tuple)],
+        [one for one in seen if str(one).endswith(".csv")],
+    )
+    assert len(folders) == len(set(folders)) == 2
+    assert len(tables) == 1

@@ -212,12 +212,14 @@ class Mutation:
         allowed: outcomes, for a set.
         pictures: whether it changes files of images.
         aside: whether it adds images that are not the set's: nothing tells, where images are all there is.
+        cause: what the message must name where there is a question or a refusal.
     """
 
     apply: Callable[[Path, Truth, random.Random], Truth]
     allowed: Callable[[Drawn], frozenset[str]] = lambda drawn: ANY
     pictures: bool = False
     aside: bool = False
+    cause: str = ""
 
 
 def _resaved(path: Path, change: Callable[[Image.Image], Image.Image], **options: Any) -> None:
@@ -443,34 +445,44 @@ def _letters(root: Path, truth: Truth, chance: random.Random) -> Truth:
     return {re.sub(r"(?<![A-Za-z])i(\d\.jpg)$", composed + r"i\1", key): classes for key, classes in truth.items()}
 
 
+SIZES = r"\d+x\d+ \(height x width\)|has \d+x\d+|beyond|turned|outside|column by column"
+CUT = "not JSON|not XML|has no length|have no row|states a split|numbers; it needs"
 ALWAYS = frozenset((RIGHT,))
 MUTATIONS: dict[str, Mutation] = {
     "nothing": Mutation(_none, lambda drawn: ALWAYS),
-    "every image halved": Mutation(_halved, lambda drawn: ANY if _fits_any_size(drawn) else STOPS, pictures=True),
-    "one image halved": Mutation(_one_halved, lambda drawn: ANY if _fits_any_size(drawn) else STOPS, pictures=True),
-    "one image of another shape": Mutation(
-        _one_of_another_size, lambda drawn: STOPS if drawn.states_size else ANY, pictures=True
+    "every image halved": Mutation(
+        _halved, lambda drawn: ANY if _fits_any_size(drawn) else STOPS, pictures=True, cause=SIZES
     ),
-    "every image turned": Mutation(_transposed, lambda drawn: ANY if _fits_any_size(drawn) else STOPS, pictures=True),
-    "every image turned by Exif": Mutation(_turned_by_exif, pictures=True),
+    "one image halved": Mutation(
+        _one_halved, lambda drawn: ANY if _fits_any_size(drawn) else STOPS, pictures=True, cause=SIZES
+    ),
+    "one image of another shape": Mutation(
+        _one_of_another_size, lambda drawn: STOPS if drawn.states_size else ANY, pictures=True, cause=SIZES
+    ),
+    "every image turned": Mutation(
+        _transposed, lambda drawn: ANY if _fits_any_size(drawn) else STOPS, pictures=True, cause=SIZES
+    ),
+    "every image turned by Exif": Mutation(_turned_by_exif, pictures=True, cause=SIZES),
     "thumbnails": Mutation(_thumbnails, lambda drawn: ALWAYS, pictures=True),
-    "previews": Mutation(_previews, pictures=True, aside=True),
-    "a picture of the README": Mutation(_overview, aside=True),
-    "results": Mutation(_results, aside=True),
+    "previews": Mutation(_previews, pictures=True, aside=True, cause="preview"),
+    "a picture of the README": Mutation(_overview, aside=True, cause="overview"),
+    "results": Mutation(_results, aside=True, cause="results"),
     "files of a project": Mutation(_stray_files, lambda drawn: STOPS if drawn.format == "tfrecord" else ALWAYS),
-    "one image gone": Mutation(_image_gone, pictures=True),
-    "the annotations of one image gone": Mutation(_one_file_gone),
-    "annotations cut off": Mutation(_cut_off),
-    "annotations emptied": Mutation(_emptied),
-    "a second copy": Mutation(_copied_folder),
+    "one image gone": Mutation(
+        _image_gone, pictures=True, cause="there is no such image|no image belongs|no image has this name|too few"
+    ),
+    "the annotations of one image gone": Mutation(_one_file_gone, cause="have no row|none for"),
+    "annotations cut off": Mutation(_cut_off, cause=CUT),
+    "annotations emptied": Mutation(_emptied, cause="empty|Expecting value|no element|no annotations"),
+    "a second copy": Mutation(_copied_folder, cause=r"set \(copy\)|does not exist"),
     "paths of another machine": Mutation(_other_machine, lambda drawn: ANY if drawn.relative else ALWAYS),
     "endings in upper case": Mutation(_upper_case, pictures=True),
     "letters of other alphabets": Mutation(_letters),
     "lines of Windows": Mutation(_windows_lines, lambda drawn: ALWAYS),
-    "rows twice": Mutation(_rows_twice),
+    "rows twice": Mutation(_rows_twice, cause="both annotations|twice|another one"),
     "rows in another order": Mutation(_rows_shuffled, lambda drawn: ALWAYS),
-    "the header gone": Mutation(_header_gone, lambda drawn: ANY),
-    "one image is HTML": Mutation(_broken_image, pictures=True),
+    "the header gone": Mutation(_header_gone, lambda drawn: ANY, cause="header|first line|column_1"),
+    "one image is HTML": Mutation(_broken_image, pictures=True, cause="HTML|cannot be read"),
 }
 COMBINATIONS = [
     (name, mutation)

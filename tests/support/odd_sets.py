@@ -31,6 +31,7 @@ class Odd:
         allowed: outcomes.
         further: arguments of `init`.
         cause: what the message must name where the set is refused.
+        tested: images that the set states to be for the test: no others are in that split.
     """
 
     thread: str
@@ -39,6 +40,7 @@ class Odd:
     allowed: frozenset[str] = frozenset((RIGHT,))
     further: tuple[str, ...] = ()
     cause: str = ""
+    tested: tuple[str, ...] = ()
     unlisted_empty: bool = False
     named: Callable[[Path], list[str]] = field(default=lambda folder: [str(folder)])
 

@@ -160,3 +160,27 @@ def test_a_path_of_another_split_means_no_image_of_this_one():
     names = NameIndex(["1.jpg"], root="/data/train/images")
     assert names.find("/home/ann/val/images/1.jpg") is None
     assert names.find("/home/ann/train/images/1.jpg") == 0
+
+
+def test_a_path_of_another_machine_may_share_only_the_end_with_one_image():
+    names = NameIndex(["test/i6.jpg", "train/a/i0.jpg", "train/b/i0.jpg", "train/i1.JPG"], root="/set")
+    assert names.find("/mnt/photos/i1.jpg") == 3
+    assert names.find("D:\\photos\\b\\i0.jpg") == 2
+    # Two fit, or the path is of another split.
+    assert names.find("/mnt/photos/i0.jpg") is None
+    assert names.find("/mnt/train/i6.jpg") is None
+
+
+def test_a_part_of_a_path_means_the_only_image_that_ends_so():
+    names = NameIndex(["images/car/1.jpg", "images/road/1.jpg", "old/road/1.jpg"])
+    assert names.find("car/1") == names.find("car/1.jpg") == names.find("./car/1.JPG") == 0
+    assert names.find("cat/1.jpg") is None
+    with pytest.raises(UsageError, match="could be images/road/1.jpg or old/road/1.jpg"):
+        names.find("road/1")
+
+
+@pytest.mark.parametrize("name", ["my%20photo%20e%CC%81.jpg", "/data/upload/3/0a1b2c3d-my photo \u00e9.jpg"])
+def test_names_that_a_server_wrote_mean_the_files_of_before(name):
+    names = NameIndex(["100%25.jpg", "my photo \u00e9.jpg"])
+    assert names.find(name) == 1
+    assert names.find("100%25.jpg") == 0

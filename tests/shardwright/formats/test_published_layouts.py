@@ -208,7 +208,7 @@ def test_a_folder_of_masks_for_each_split(images, masks, ending):
             truth[f"{split}{letter}.png"] = area(number)
             mask(f"{masks.format(split)}/{split}{letter}{ending}.png", area(number).astype(np.uint8))
     found, config = read()
-    assert config["split"]["method"] == ("stratified" if "images" in images and "/" not in images else "predefined")
+    assert config["split"]["method"] == "predefined"
     assert set(found) == set(truth)
     for name, pixels in truth.items():
         np.testing.assert_array_equal(drawn(found[name], "1"), pixels)
@@ -441,11 +441,8 @@ def test_folders_of_splits_are_not_classes_where_names_of_files_may_be(capsys):
         for name in ("cat", "dog"):
             photo(f"train/{name}.{number}.jpg", number + 9 * len(name))
     photo("test1/1.jpg", 77)
-    assert init() == 2
-    # The one of test1 has no class: the answer allows for it, and says so.
-    answer = chosen(capsys.readouterr().err, "1 input is rejected: 10 images")
-    assert "input.labels.format=file_name" in answer
-    assert init(*answer) == 0
+    assert init() == 0
+    assert "left out: test1 (1 image), to predict" in capsys.readouterr().out
     ingest(load_config("c.yaml"), "out", quiet=True)
     assert {key: example["image/class/text"][0].decode() for key, example in examples("out").items()} == {
         f"train/{name}.{number}.jpg": name for number in range(5) for name in ("cat", "dog")
@@ -511,9 +508,11 @@ def test_folders_called_after_parts_of_a_set_are_not_classes(capsys):
     photo("seg_pred/seg_pred/1.jpg", 3)
     assert init() == 2
     shown = capsys.readouterr().err
-    assert "called after parts of a data set: seg_pred, seg_test, seg_train. Give the one with the images" in shown
-    assert main(["init", "set/seg_train", "--out", "c.yaml"]) == 0
-    assert list(yaml.safe_load(Path("c.yaml").read_text())["input"]["classes"]) == ["forest", "sea"]
+    found, config = read(*chosen(shown, "seg_pred is no part of the set"))
+    assert config["split"]["method"] == "predefined"
+    assert classes(found) == {
+        f"{part}{name}.jpg": [name] for part in ("seg_train", "seg_test") for name in ("sea", "forest")
+    }
 
 
 def test_tags_with_blanks_are_asked_for(capsys):

@@ -38,16 +38,32 @@ def stated_by(out):
     return {(split, key.split("/")[0]) for split, keys in splits(out).items() for key in keys}
 
 
-@pytest.mark.parametrize("places", [PLACES, {"Training": 9, "validation": 5}, {"train2017": 8, "val2017": 4}])
+@pytest.mark.parametrize(
+    "places",
+    [PLACES, {"Training": 9, "validation": 5}, {"train2017": 8, "val2017": 4}, {"seg_train": 8, "seg_val": 4}],
+)
 def test_folders_of_splits_are_splits(tmp_path, places):
     run(class_folders(tmp_path / "in", places), tmp_path / "out")
-    meant = {name: name.lower()[:2] for name in places}
+    meant = {name: name.lower().removeprefix("seg_")[:2] for name in places}
     assert {(split, meant[folder]) for split, folder in stated_by(tmp_path / "out")} <= {
         ("train", "tr"),
         ("eval", "va"),
         ("test", "te"),
     }
     assert sum(map(len, splits(tmp_path / "out").values())) == sum(places.values())
+
+
+def test_images_of_a_folder_of_the_test_are_not_learned_from_without_a_question(tmp_path):
+    for i in range(12):
+        draw(tmp_path / "in" / ("photos", "test")[i % 3 == 0] / f"{i}.png", i)
+    (tmp_path / "labels.csv").write_text("image,label\n" + "".join(f"{i}.png,{'ab'[i % 2]}\n" for i in range(12)))
+    raw = {"task": "classification", "input": {"images": str(tmp_path / "in")}}
+    raw["input"]["labels"] = {"path": str(tmp_path / "labels.csv")}
+    with pytest.raises(UsageError, match=r"states the split of 4 images \(test 4\), and none of 8") as caught:
+        run(raw, tmp_path / "out")
+    taken = caught.value.readings[0].options
+    run({**raw, "split": {key.partition(".")[2]: value for key, value in taken.items()}}, tmp_path / "out")
+    assert stated_by(tmp_path / "out") == {("train", "photos"), ("test", "test")}
 
 
 def test_a_hash_on_request_says_how_many_images_it_moves(tmp_path):
