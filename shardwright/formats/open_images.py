@@ -26,7 +26,7 @@ from shardwright.formats.image_names import FileEnds
 from shardwright.formats.mask_values import FetchedFiles, MaskFiles
 from shardwright.formats.object_values import ObjectError, read_text_number
 from shardwright.formats.objects import Content, Entry, ObjectInput, ObjectTable, Thing
-from shardwright.formats.tables import Table
+from shardwright.formats.tables import Table, rows_by_name
 from shardwright.images.boxes import Box
 from shardwright.masks.drawn import DrawnMasks
 from shardwright.masks.rle import Runs
@@ -118,15 +118,8 @@ class OpenImages(ObjectTable):
         return self._files
 
     def _entries(self) -> Iterator[Entry]:
-        rows: dict[str, list[tuple[int, Mapping[str, str]]]] = {}
-        header = self._table.header
-        for row in self._table.rows():
-            fields = dict(zip(header, row.fields, strict=False))
-            name = fields.get(IMAGE, "").strip()
-            whole = fields if len(row.fields) == len(header) else {}
-            rows.setdefault(name, []).append((row.line, whole))
-        for name, found in rows.items():
-            yield Entry([name] if name else [], f"{self.name}, row {found[0][0]}", found)
+        for name, rows in rows_by_name(self._table, IMAGE).items():
+            yield Entry([name] if name else [], f"{self.name}, row {rows[0][0]}", rows)
 
     def _content(self, raw: Any) -> Content:
         things: list[Thing] = []

@@ -1,5 +1,6 @@
 """A pass reads a file once: how often an ingest opens its table."""
 
+import json
 import os
 import sys
 
@@ -56,6 +57,35 @@ def tables(root):
 def test_a_table_is_opened_twice_to_read_it_and_to_see_that_it_has_not_changed(tmp_path, opens):
     counts = {name: opens(raw, table, tmp_path / f"out-{name}") for name, raw, table in tables(tmp_path)}
     assert counts == dict.fromkeys(("rle", "label", "box", "oi"), 2)
+
+
+KEYS = [f"{number}.jpg" for number in range(6)]
+SMALL = {
+    "one_hot.csv": "image,a,b\n" + "".join(f"{key},{i % 2},{1 - i % 2}\n" for i, key in enumerate(KEYS)),
+    "numbers.csv": "image,size\n" + "".join(f"{key},{i}.5\n" for i, key in enumerate(KEYS)),
+    "captions.csv": "image,caption\n" + "".join(f"{key},a cat\n" for key in KEYS),
+    "captions.jsonl": "".join(json.dumps({"file_name": key, "text": "a cat"}) + "\n" for key in KEYS),
+    "numbers.jsonl": "".join(json.dumps({"file_name": key, "size": 1.5}) + "\n" for key in KEYS),
+    "labels.jsonl": "".join(json.dumps({"file_name": key, "label": "cat"}) + "\n" for key in KEYS),
+    "captions.json": json.dumps(
+        {
+            "images": [{"id": i, "file_name": key} for i, key in enumerate(KEYS)],
+            "annotations": [{"id": i, "image_id": i, "caption": "a cat"} for i in range(len(KEYS))],
+        }
+    ),
+}
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_captions_numbers_and_json_lines_are_opened_twice_as_well(tmp_path, opens, name):
+    for number, key in enumerate(KEYS):
+        layouts.image(tmp_path / "images" / key, number)
+    (tmp_path / name).write_text(SMALL[name])
+    raw = {
+        "task": "classification",
+        "input": {"images": str(tmp_path / "images"), "labels": {"path": str(tmp_path / name)}},
+    }
+    assert opens(raw, tmp_path / name, tmp_path / "out") == 2
 
 
 def test_a_table_that_is_not_kept_is_read_in_passes_with_the_same_result(tmp_path, opens, monkeypatch):
