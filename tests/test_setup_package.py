@@ -37,9 +37,7 @@ SHARDWRIGHT = Path(sys.executable).with_name("shardwright")
 
 
 def _commands() -> set[str]:
-    below = build_parser().below
-    assert below is not None
-    return set(below.parsers)
+    return set(build_parser().below)
 
 
 @pytest.fixture(scope="module")

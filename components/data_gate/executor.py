@@ -46,7 +46,7 @@ class Executor(base_executor.BaseExecutor):
     def Do(
         self, input_dict: dict[str, list[Any]], output_dict: dict[str, list[Any]], exec_properties: dict[str, Any]
     ) -> None:
-        """See the base class.
+        """Decides.
 
         Raises:
             CheckFailed: there are anomalies of a kind that is not allowed.

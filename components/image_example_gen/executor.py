@@ -49,7 +49,7 @@ class Executor(base_beam_executor.BaseBeamExecutor):
     def Do(
         self, input_dict: dict[str, list[Any]], output_dict: dict[str, list[Any]], exec_properties: dict[str, Any]
     ) -> None:
-        """See the base class.
+        """Writes the dataset.
 
         Raises:
             UsageError: no location is given, the input is invalid, or workers are on other machines and images or the

@@ -34,7 +34,7 @@ class Executor(trainer_executor.GenericExecutor):
     def Do(
         self, input_dict: dict[str, list[Any]], output_dict: dict[str, list[Any]], exec_properties: dict[str, Any]
     ) -> None:
-        """See the base class.
+        """Trains.
 
         Raises:
             UsageError: the examples have no such split.
@@ -62,7 +62,6 @@ class OwnExecutor(Executor):
     def Do(
         self, input_dict: dict[str, list[Any]], output_dict: dict[str, list[Any]], exec_properties: dict[str, Any]
     ) -> None:
-        """See the base class."""
         recipe = json_utils.loads(exec_properties["custom_config"])
         # What TFX has packed is what the pipeline was constructed with.
         code = {} if exec_properties.get(MODULE_PATH_KEY) else recipe.get(CODE_KEY, {})

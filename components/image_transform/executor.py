@@ -70,7 +70,7 @@ class Executor(base_beam_executor.BaseBeamExecutor):
     def Do(
         self, input_dict: dict[str, list[Any]], output_dict: dict[str, list[Any]], exec_properties: dict[str, Any]
     ) -> None:
-        """See the base class.
+        """Transforms the dataset.
 
         Raises:
             CheckFailed: too many records were rejected, or all of the train split; or a file of a worker is missing.

@@ -60,7 +60,7 @@ class Picture(NamedTuple):
         plan: the geometry applied to its pixels.
         data: the bytes to store.
         header: header of these bytes.
-        sums: see `figures.channel_sums`.
+        sums: see `shard_figures.channel_sums`.
     """
 
     plan: Geometry

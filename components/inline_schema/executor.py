@@ -26,7 +26,7 @@ class Executor(base_executor.BaseExecutor):
         output_dict: dict[str, list[Artifact]],
         exec_properties: dict[str, Any],
     ) -> None:
-        """See the base class.
+        """Writes the schema.
 
         Raises:
             UsageError: the text is not a schema.

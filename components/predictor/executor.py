@@ -32,7 +32,7 @@ class Executor(base_beam_executor.BaseBeamExecutor):
     def Do(
         self, input_dict: dict[str, list[Any]], output_dict: dict[str, list[Any]], exec_properties: dict[str, Any]
     ) -> None:
-        """See the base class.
+        """Writes the table.
 
         Raises:
             CheckFailed: the images have changed since the pipeline was built, or none could be predicted.

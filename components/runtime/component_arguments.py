@@ -70,7 +70,7 @@ class FromConfig(Generic[_Parameters]):
             return owner(*values, **given, **options)
 
         from_config.__doc__ = "Makes the component with the values of a configuration, or of its YAML file."
-        first = itself.replace(name="config", annotation="str | os.PathLike[str] | Config")
+        first = itself.replace(name="config", kind=itself.POSITIONAL_ONLY)
         signature = inspect.Signature([first, *parameters])
         from_config.__signature__ = signature  # type: ignore[attr-defined] # functions may have one
         return from_config

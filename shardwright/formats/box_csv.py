@@ -32,6 +32,7 @@ from shardwright.dataset.manifest import MULTI
 from shardwright.errors import Reading, UsageError
 from shardwright.formats.base import Survey
 from shardwright.formats.head import Head
+from shardwright.formats.image_names import path_ends
 from shardwright.formats.listed_boxes import misread
 from shardwright.formats.object_content import Content, Entry, Thing
 from shardwright.formats.object_values import BoxUnit, ObjectError, check_fraction, read_text_number, read_text_size
@@ -42,9 +43,10 @@ from shardwright.formats.tables import (
     LABEL,
     MASK,
     Table,
-    TableRow,
+    by_reduced,
     choose_role,
     reduce_header,
+    rows_by_name,
     shown_header,
     size_columns,
 )
@@ -74,107 +76,34 @@ _ONE_CLASS = "object"
 _NOT_WRITTEN = ("", "nan", "none", "null")
 
 
-@dataclass(frozen=True)
-class _Columns:
-    """The columns of such a file.
-
-    Attributes:
-        image: name of the column of images; empty where no header states it.
-        label: name of the column of classes; empty where there is none.
-        edges: names of the four columns of a box, or of the one with all four numbers.
-        form: their meaning.
-        size: names of the columns of the image's height and width, or empty.
-    """
-
-    image: str
-    label: str
-    edges: tuple[str, ...]
-    form: str
-    size: tuple[str, ...] = ()
-
-    @property
-    def used(self) -> set[str]:
-        """Names of all of them."""
-        return {self.image, self.label, *self.edges, *self.size}
-
-    def numbers(self, fields: Mapping[str, str]) -> list[str]:
-        """Returns the four numbers of a box as they are written; more or fewer where a list is not one of four."""
-        if len(self.edges) > 1:
-            return [fields.get(name, "") for name in self.edges]
-        text = fields.get(self.edges[0], "").strip("[]() ")
-        return re.split(r"[\s,;]+", text) if text else [""] * 4
-
-
-def _find_columns(header: Sequence[str], given: Mapping[str, str]) -> _Columns | None:
-    """Returns the columns, `None` where those of a box are not there. That of images may have an unknown name."""
-    edges, found = _find_edges(header)
-    if not found:
-        return None
-    rest = [name for name in header if name and name not in found]
-    whole = {reduce_header(name): name for name in reversed(rest)}
-    size = size_columns(rest)
-    label = choose_role(LABEL, rest, given) or whole.get("labelname", "")
-    image = choose_role(IMAGE, [name for name in rest if name != label], given)
-    if choose_role(MASK, rest, {}):
-        return None
-    return _Columns(image, label, found, _form_of(edges), size)
-
-
-def _form_of(edges: tuple[str, ...]) -> str:
-    return _EDGE_FORM if edges in _EDGES else _CENTER_FORM if edges in _CENTERS else _CORNER_FORM
-
-
-def _find_edges(header: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Returns the usual names of the columns of a box and those in the header; nothing if one is missing."""
-    reduced = {_PREFIX.sub("", reduce_header(name)): name for name in reversed(header) if name}
-    edges = next((names for names in (*_EDGES, *_CENTERS, *_SIDES) if all(name in reduced for name in names)), ())
-    if not edges:
-        whole = {reduce_header(name): name for name in reversed(header)}
-        listed = tuple(name for name in _LISTS if name in whole)[:1]
-        return listed, tuple(whole[name] for name in listed)
-    return edges, tuple(reduced[name] for name in edges)
-
-
-def _is_box_line(line: str) -> bool:
-    """Returns whether the first line of a file is that of a CSV of boxes."""
-    try:
-        fields = [field.strip() for field in next(csv.reader([line], delimiter=max(_DELIMITERS, key=line.count)), [])]
-    except csv.Error:
-        return False  # The reader of tables reports what is wrong.
-    return _find_columns(fields, {}) is not None or _is_first_box(fields)
-
-
-def _is_first_box(fields: Sequence[str]) -> bool:
-    """Returns whether the first row of a file is a box, not a header: an image, four numbers and a class, or blanks."""
-    if len(fields) != len(_WITHOUT_HEADER) or not fields[0].lower().endswith(tuple(IMAGE_ENDINGS)):
-        return False
-    numbers = [re.fullmatch(r"-?\d+(?:\.\d+)?", field) is not None for field in fields[1:5]]
-    return (all(numbers) and bool(fields[5])) or not any(fields[1:])
-
-
 class BoxCsv(ObjectTable):
-    """See `ObjectFormat`."""
+    """A table of boxes."""
 
     format, tool, finds_unit = "box_csv", "the table", True
 
     @staticmethod
     def sniff(head: Head) -> str:
-        """See `AnnotationFormat.sniff`."""
-        boxes = _find_columns(head.header, {}) is not None or (head.ending == ".csv" and _is_box_line(head.line))
+        fields = list(head.header)
+        if head.ending == ".csv" and _find_columns(fields, {}) is None:
+            delimiter = max(_DELIMITERS, key=head.line.count)
+            with suppress(csv.Error):  # The reader of tables reports what is wrong.
+                fields = [field.strip() for field in next(csv.reader([head.line], delimiter=delimiter), [])]
+        boxes = _find_columns(fields, {}) is not None or (head.ending == ".csv" and _is_first_box(fields))
         return "a CSV of boxes" if boxes else ""
 
     def __init__(self, given: ObjectInput) -> None:
         super().__init__(given)
-        self._table = Table.open(given.path, given.content)
-        self._headless = _is_first_box(self._table.header)
-        self._header = _WITHOUT_HEADER if self._headless else self._table.header
-        columns = _find_columns(self._header, given.options.columns)
+        table = Table.open(given.path, given.content)
+        if _is_first_box(table.header):
+            table = replace(table, header=_WITHOUT_HEADER, headless=True)
+        self._table = table
+        columns = _find_columns(table.header, given.options.columns)
         if columns is not None and not columns.image:
-            named = find_image_column(self._table, {}, given.names)
-            columns = None if named is None else replace(columns, image=self._header[named])
+            named = find_image_column(table, {}, given.names)
+            columns = None if named is None else replace(columns, image=table.header[named])
         if columns is None:
             raise UsageError(
-                f"{given.path}: columns {shown_header(self._header)} were found, but boxes need one for the image, one "
+                f"{given.path}: columns {shown_header(table.header)} were found, but boxes need one for the image, one "
                 "for the class, and four such as xmin,ymin,xmax,ymax or x,y,width,height. Name the first two by "
                 "input.labels.columns."
             )
@@ -190,64 +119,52 @@ class BoxCsv(ObjectTable):
                     "all boxes are of one class",
                     {"task": "classification", "input.labels.boxes": True, "input.classes": [_ONE_CLASS]},
                 ),
-                *class_readings(self._table, {self._header.index(name) for name in columns.used if name}),
+                *class_readings(table, {table.header.index(name) for name in columns.used if name}),
             )
         self._only = names[0] if names else ""
         for role, name in given.options.columns.items():
-            self._table.find_column(f"input.labels.columns.{role}", name)
+            table.find_column(f"input.labels.columns.{role}", name)
         self._columns = columns
         self._fractions = False
         # Classes of rows without edges, and of others.
         self._without: Counter[str] = Counter()
         self._with: set[str] = set()
-        self._stated: dict[int, tuple[int, int]] = {}
 
     def survey(self) -> Survey:
-        """See `AnnotationFormat.survey`."""
-        survey = super().survey()
-        shown = shown_header([self._header[self._header.index(name)] for name in self._columns.edges])
+        survey, columns = super().survey(), self._columns
         unit = "fractions of the image" if self._fractions else "pixels"
-        where = "no header: image, 4 edges, class" if self._headless else f"{shown} are {self._columns.form} of a box"
+        where = f"{shown_header(columns.edges)} are {columns.form} of a box"
+        if self._table.headless:
+            where = "no header: image, 4 edges, class"
         survey.notes = (*survey.notes, f"{self.name}: {where}, in {unit}")
         if none := {label: count for label, count in self._without.items() if label not in self._with}:
             shown = ", ".join(f"{label!r} ({counted(count, 'row')})" for label, count in none.items())
             survey.notes = (*survey.notes, f"{self.name}: no objects where the class is {shown}, which has no edges")
         beyond = any(refusal.code == BEYOND_IMAGE for refusal in survey.rejected.values())
-        if beyond and self._columns.form == _CORNER_FORM and not self._fractions:
-            self._check_meaning()
+        if beyond and columns.form == _CORNER_FORM and not self._fractions:
+            used = ((position, one.size, thing.box) for position, one in self._kept for thing in one.things)
+            meaning = misread((box, size or self._images.size_of(position)) for position, size, box in used if box)
+            if meaning:
+                raise UsageError(
+                    f"{self._path}: as corners and sizes, by the names of {shown_header(columns.edges)}, boxes leave "
+                    f"their images, and as {meaning} they fit. Rename the columns."
+                )
         return survey
 
-    def _check_meaning(self) -> None:
-        used = ((position, content, thing.box) for position, content in self._kept for thing in content.things)
-        meaning = misread((box, one.size or self._images.size_of(position)) for position, one, box in used if box)
-        if meaning:
-            raise UsageError(
-                f"{self._path}: as corners and sizes, by the names of {shown_header(self._columns.edges)}, boxes leave "
-                f"their images, and as {meaning} they fit. Rename the columns."
-            )
-
-    def _rows(self) -> Iterator[TableRow]:
-        if self._headless:
-            yield TableRow(1, list(self._table.header))
-        yield from self._table.rows()
-
     def _entries(self) -> Iterator[Entry]:
-        rows: dict[str, list[tuple[int, Mapping[str, str]]]] = {}
-        unit = BoxUnit()
-        for row in self._rows():
-            fields = dict(zip(self._header, map(str.strip, row.fields), strict=False))
-            name = fields.get(self._columns.image, "")
-            rows.setdefault(name, []).append((row.line, fields if len(row.fields) == len(self._header) else {}))
-            label = fields.get(self._columns.label, "")
-            if any(map(_is_written, self._columns.numbers(fields))):
+        unit, columns = BoxUnit(), self._columns
+        images = rows_by_name(self._table, columns.image)
+        for _, fields in (row for rows in images.values() for row in rows):
+            label = fields.get(columns.label, "")
+            if columns.are_written(fields):
                 self._with.add(label)
             elif label:
                 self._without[label] += 1
             with suppress(ObjectError):  # A broken row costs its image, and decides nothing.
-                unit.add([read_text_number(text, name) for text in self._columns.numbers(fields)])
+                unit.add([read_text_number(text, "") for text in columns.numbers(fields)])
         self._fractions = unit.fractions
-        for name, found in rows.items():
-            yield Entry(_ends(name), f"{self.name}, row {found[0][0]}", found)
+        for name, rows in images.items():
+            yield Entry(path_ends(name), f"{self.name}, row {rows[0][0]}", rows)
 
     def _content(self, raw: Any) -> Content:
         things: list[Thing] = []
@@ -263,7 +180,7 @@ class BoxCsv(ObjectTable):
                 size = read_text_size(height, width, f"{where}: image ")
                 sizes |= {size} if size is not None else set()
             label = fields[self._columns.label] if self._columns.label else ""
-            if any(map(_is_written, self._columns.numbers(fields))) or label in self._with:
+            if self._columns.are_written(fields) or label in self._with:
                 things.append(Thing(label if self._columns.label else self._only, None, self._edges(fields, where)))
         if len(sizes) > 1:
             raise ObjectError(f"its rows state several sizes of the image: {' and '.join(map(str, sorted(sizes)))}")
@@ -297,11 +214,61 @@ class BoxCsv(ObjectTable):
         return []
 
 
-def _is_written(number: str) -> bool:
-    return number.strip().lower() not in _NOT_WRITTEN
+@dataclass(frozen=True)
+class _Columns:
+    """The columns of such a file.
+
+    Attributes:
+        image: name of the column of images; empty where no header states it.
+        label: name of the column of classes; empty where there is none.
+        edges: names of the four columns of a box, or of the one with all four numbers.
+        form: their meaning.
+        size: names of the columns of the image's height and width, or empty.
+    """
+
+    image: str
+    label: str
+    edges: tuple[str, ...]
+    form: str
+    size: tuple[str, ...] = ()
+
+    @property
+    def used(self) -> set[str]:
+        """Names of all of them."""
+        return {self.image, self.label, *self.edges, *self.size}
+
+    def numbers(self, fields: Mapping[str, str]) -> list[str]:
+        """Returns the four numbers of a box as they are written; more or fewer where a list is not one of four."""
+        if len(self.edges) > 1:
+            return [fields.get(name, "") for name in self.edges]
+        text = fields.get(self.edges[0], "").strip("[]() ")
+        return re.split(r"[\s,;]+", text) if text else [""] * 4
+
+    def are_written(self, fields: Mapping[str, str]) -> bool:
+        """Returns whether a row has a box."""
+        return any(number.strip().lower() not in _NOT_WRITTEN for number in self.numbers(fields))
 
 
-def _ends(name: str) -> list[str]:
-    """Returns the path of an image and its ends: such files often have paths of the machine that wrote them."""
-    parts = [part for part in name.replace("\\", "/").split("/") if part]
-    return ["/".join(parts[i:]) for i in range(len(parts))]
+def _find_columns(header: Sequence[str], given: Mapping[str, str]) -> _Columns | None:
+    """Returns the columns, `None` where those of a box are not there. That of images may have an unknown name."""
+    reduced = {_PREFIX.sub("", reduce_header(name)): name for name in reversed(header) if name}
+    usual = next((names for names in (*_EDGES, *_CENTERS, *_SIDES) if reduced.keys() >= set(names)), ())
+    found = tuple(reduced[name] for name in usual)
+    if not found:
+        whole = by_reduced(header)
+        found = tuple(whole[name] for name in _LISTS if name in whole)[:1]
+    rest = [name for name in header if name and name not in found]
+    if not found or choose_role(MASK, rest, {}):
+        return None
+    label = choose_role(LABEL, rest, given) or by_reduced(rest).get("labelname", "")
+    image = choose_role(IMAGE, [name for name in rest if name != label], given)
+    form = _EDGE_FORM if usual in _EDGES else _CENTER_FORM if usual in _CENTERS else _CORNER_FORM
+    return _Columns(image, label, found, form, size_columns(rest))
+
+
+def _is_first_box(fields: Sequence[str]) -> bool:
+    """Returns whether the first row of a file is a box, not a header: an image, four numbers and a class, or blanks."""
+    if len(fields) != len(_WITHOUT_HEADER) or not fields[0].lower().endswith(tuple(IMAGE_ENDINGS)):
+        return False
+    numbers = [re.fullmatch(r"-?\d+(?:\.\d+)?", field) is not None for field in fields[1:5]]
+    return (all(numbers) and bool(fields[5])) or not any(fields[1:])

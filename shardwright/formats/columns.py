@@ -21,7 +21,7 @@ from __future__ import annotations
 import re
 from array import array
 from collections.abc import Callable, Collection, Container, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
 from shardwright.config.input import AUTO, FLOAT, FLOATS, INT, INTS, KINDS, TEXT, TEXTS
@@ -44,188 +44,6 @@ _FLOAT32_MAX = 3.4028234663852886e38
 _SHOWN = 40
 # In `input.labels.features`: all columns that have no role.
 ALL = "*"
-
-
-class ValueType(NamedTuple):
-    """How the fields of a column are read.
-
-    Attributes:
-        name: one of `VALUE_TYPES`.
-        separator: what splits a list; empty for types that are not lists, and for lists of numbers, where each field
-            is split by the separator that it contains.
-    """
-
-    name: str
-    separator: str = ""
-
-    @property
-    def kind(self) -> str:
-        """Kind of the feature: `int64`, `float32` or `bytes`."""
-        return KINDS[self.name]
-
-    def read(self, field: str) -> List:
-        """Returns the values of a field; none for an empty one.
-
-        Raises:
-            ValueError: it is not of the type.
-        """
-        text = field.strip()
-        if not text:
-            return []
-        if self.name == TEXT:
-            return [text]
-        if self.name == TEXTS:
-            return split_list(text, self.separator, blank=False)
-        if text.lower() == "nan":
-            return []
-        parts = [text]
-        if self.name in (INTS, FLOATS):
-            parts = split_list(text, self.separator or _first_separator(text))
-        return [_integer(part) for part in parts] if self.name in (INT, INTS) else [_number(part) for part in parts]
-
-
-class TypeVotes:
-    """The types that the values of a column fit so far."""
-
-    def __init__(self) -> None:
-        self.seen = False
-        self._whole = True
-        self._single = True
-        # Separator -> whether all lists that it splits are of whole numbers; none where one is of something else.
-        self._lists = dict.fromkeys(SEPARATORS, True)
-        self._split_by: set[str] = set()
-        self._pairs_only = True
-        self._contrary = ""
-
-    def add(self, field: str, where: str) -> None:
-        """Takes a field in.
-
-        Args:
-            field: as the table has it.
-            where: its position, for the reason.
-        """
-        text = field.strip()
-        if not text or text.lower() == "nan":
-            return
-        self.seen = True
-        self._split_by.update(separator for separator in SEPARATORS if separator in text)
-        if not self._lists or _is_integer(text):
-            return
-        if is_number(text):
-            self._whole = False
-        else:
-            self._single = False
-            self._add_list(text, where)
-
-    def _add_list(self, text: str, where: str) -> None:
-        for separator, whole in list(self._lists.items()):
-            parts = split_list(text, separator)
-            if all(map(_is_integer, parts)):
-                continue
-            if whole and all(map(is_number, parts)):
-                self._lists[separator] = False
-            elif not all(map(is_number, parts)):
-                del self._lists[separator]
-        if "," in text:
-            self._pairs_only &= re.fullmatch(r"-?[0-9]+,[0-9]+", text) is not None
-        if not self._lists:
-            self._contrary = f"{where} holds {text[:_SHOWN]!r}"
-
-    def separator(self) -> str:
-        """Returns the separator of the values where they are lists: the first of `SEPARATORS` that occurs."""
-        return _first_separator(self._split_by)
-
-    def detect(self, column: str) -> tuple[ValueType, str]:
-        """Returns the type of the column, and why it is that one where a value decided it; empty where none did.
-
-        Args:
-            column: what errors call it.
-
-        Raises:
-            UsageError: the values are decimal numbers with a comma, or lists of two; both fit.
-        """
-        separator = self.separator()
-        if not self.seen:
-            return ValueType(TEXT), "it is empty"
-        if separator not in self._lists and not (self._single and self._lists):
-            return ValueType(TEXT), self._contrary
-        if self._single:
-            return ValueType(INT if self._whole else FLOAT), ""
-        if separator == "," and "," in self._split_by and self._pairs_only:
-            raise UsageError(
-                f"{column}: its values with a comma may be decimal numbers or lists of two. Name the column with its "
-                "type in input.labels.features: {NAME: ints}, or text to keep it as it is."
-            )
-        whole = self._whole and self._lists[separator]
-        return ValueType(INTS if whole else FLOATS, separator), f"{separator_name(separator)} splits its values"
-
-
-def split_list(text: str, separator: str, *, blank: bool = True) -> list[str]:
-    """Splits a list, without the brackets around it, into stripped parts.
-
-    Args:
-        text: the list.
-        separator: its separator.
-        blank: whether blank parts are kept; there are none between spaces.
-    """
-    if len(text) > 1 and _BRACKETS.get(text[0]) == text[-1]:
-        text = text[1:-1]
-    parts = text.split() if separator == " " or not text.strip() else text.split(separator)
-    return [stripped for part in parts if (stripped := part.strip()) or blank]
-
-
-def _first_separator(found: Container[str]) -> str:
-    return next((separator for separator in SEPARATORS if separator in found), SEPARATORS[-1])
-
-
-def separator_name(separator: str) -> str:
-    """Returns the name of a separator in messages."""
-    return "a space" if separator == " " else repr(separator)
-
-
-def _is_integer(text: str) -> bool:
-    return _INTEGER.fullmatch(text) is not None and int(text) in _INT64
-
-
-def is_number(text: str) -> bool:
-    """Returns whether a text is a number within float32; one with leading zeros is a code."""
-    if _CODE.fullmatch(text) or not _NUMBER.fullmatch(text):
-        return False
-    # A whole number beyond 64 bits is an identifier.
-    return abs(float(text)) <= _FLOAT32_MAX and ("." in text or "e" in text.lower() or _is_integer(text))
-
-
-def _integer(text: str) -> int:
-    if not re.fullmatch(r"[+-]?[0-9]{1,30}", text) or int(text) not in _INT64:
-        raise ValueError(f"{text[:_SHOWN]!r} is not a whole number of 64 bits")
-    return int(text)
-
-
-def _number(text: str) -> float:
-    if not _NUMBER.fullmatch(text) or abs(float(text)) > _FLOAT32_MAX:
-        raise ValueError(f"{text[:_SHOWN]!r} is not a number within float32")
-    return float(text)
-
-
-_TEXT = ValueType(TEXT)
-
-
-@dataclass
-class _Column:
-    """A column, what it may be, and per image the hash of its first value and whether others differ."""
-
-    number: int
-    header: str
-    feature: str
-    wanted: str
-    first: array[int]
-    differs: bytearray
-    votes: TypeVotes = field(default_factory=TypeVotes)
-    type: ValueType = _TEXT
-
-    def __post_init__(self) -> None:
-        if self.wanted not in (AUTO, TEXTS):
-            self.type = ValueType(self.wanted)
 
 
 class FurtherColumns:
@@ -252,13 +70,9 @@ class FurtherColumns:
             for number, (name, kind) in _choose(table, wanted, taken).items()
         ]
         self._images = images
-        # Headers that the configuration itself names.
+        # Whether there are any, and headers that the configuration itself names.
+        self.given = bool(self._columns)
         self.named = [header for header in wanted if header != ALL]
-
-    @property
-    def given(self) -> bool:
-        """Returns `True` if there are any."""
-        return bool(self._columns)
 
     def look(self, image: int, row: TableRow) -> None:
         """Takes a sound row of an image in."""
@@ -346,13 +160,12 @@ def _choose(table: Table, wanted: Mapping[str, str], taken: Collection[int]) -> 
         free = (i for i, header in enumerate(table.header) if i not in taken and header)
         chosen = {i: (feature_name(table.header[i]), AUTO) for i in free}
     for header, kind in wanted.items():
-        if header == ALL:
-            continue
         path = f"input.labels.features.{header}"
-        number = table.find_column(path, header)
+        number = table.find_column(path, header) if header != ALL else -1
         if number in taken:
             raise ConfigError(path, "the column is read as image, class, mask or caption", "Leave it out.")
-        chosen[number] = (feature_name(header), kind)
+        if header != ALL:
+            chosen[number] = (feature_name(header), kind)
     first: dict[str, int] = {}
     for number, (name, _) in chosen.items():
         header, other = table.header[number], table.header[first.setdefault(name, number)]
@@ -364,3 +177,170 @@ def _choose(table: Table, wanted: Mapping[str, str], taken: Collection[int]) -> 
                 "name those that you want in input.labels.features."
             )
     return chosen
+
+
+@dataclass
+class _Column:
+    """A column, what it may be, and per image the hash of its first value and whether others differ."""
+
+    number: int
+    header: str
+    feature: str
+    wanted: str
+    first: array[int]
+    differs: bytearray
+
+    def __post_init__(self) -> None:
+        self.votes = TypeVotes()
+        self.type = ValueType(TEXT if self.wanted in (AUTO, TEXTS) else self.wanted)
+
+
+class ValueType(NamedTuple):
+    """How the fields of a column are read.
+
+    Attributes:
+        name: one of `VALUE_TYPES`.
+        separator: what splits a list; empty for types that are not lists, and for lists of numbers, where each field
+            is split by the separator that it contains.
+    """
+
+    name: str
+    separator: str = ""
+
+    @property
+    def kind(self) -> str:
+        """Kind of the feature: `int64`, `float32` or `bytes`."""
+        return KINDS[self.name]
+
+    def read(self, field: str) -> List:
+        """Returns the values of a field; none for an empty one.
+
+        Raises:
+            ValueError: it is not of the type.
+        """
+        text = field.strip()
+        if not text:
+            return []
+        if self.name == TEXT:
+            return [text]
+        if self.name == TEXTS:
+            return split_list(text, self.separator, blank=False)
+        if text.lower() == "nan":
+            return []
+        listed = self.name in (INTS, FLOATS)
+        parts = split_list(text, self.separator or _first_separator(text)) if listed else [text]
+        if self.name in (INT, INTS):
+            for part in parts:
+                if not re.fullmatch(r"[+-]?[0-9]{1,30}", part) or int(part) not in _INT64:
+                    raise ValueError(f"{part[:_SHOWN]!r} is not a whole number of 64 bits")
+            return [int(part) for part in parts]
+        for part in parts:
+            if not _NUMBER.fullmatch(part) or abs(float(part)) > _FLOAT32_MAX:
+                raise ValueError(f"{part[:_SHOWN]!r} is not a number within float32")
+        return [float(part) for part in parts]
+
+
+class TypeVotes:
+    """The types that the values of a column fit so far."""
+
+    def __init__(self) -> None:
+        self.seen = False
+        self._whole = True
+        self._single = True
+        # Separator -> whether all lists that it splits are of whole numbers; none where one is of something else.
+        self._lists = dict.fromkeys(SEPARATORS, True)
+        self._split_by: set[str] = set()
+        self._pairs_only = True
+        self._contrary = ""
+
+    def add(self, field: str, where: str) -> None:
+        """Takes a field in.
+
+        Args:
+            field: as the table has it.
+            where: its position, for the reason.
+        """
+        text = field.strip()
+        if not text or text.lower() == "nan":
+            return
+        self.seen = True
+        self._split_by.update(separator for separator in SEPARATORS if separator in text)
+        if not self._lists or _is_integer(text):
+            return
+        if is_number(text):
+            self._whole = False
+            return
+        self._single = False
+        for separator, whole in list(self._lists.items()):
+            parts = split_list(text, separator)
+            if not all(map(is_number, parts)):
+                del self._lists[separator]
+            elif whole:
+                self._lists[separator] = all(map(_is_integer, parts))
+        if "," in text:
+            self._pairs_only &= re.fullmatch(r"-?[0-9]+,[0-9]+", text) is not None
+        if not self._lists:
+            self._contrary = f"{where} holds {text[:_SHOWN]!r}"
+
+    def separator(self) -> str:
+        """Returns the separator of the values where they are lists: the first of `SEPARATORS` that occurs."""
+        return _first_separator(self._split_by)
+
+    def detect(self, column: str) -> tuple[ValueType, str]:
+        """Returns the type of the column, and why it is that one where a value decided it; empty where none did.
+
+        Args:
+            column: what errors call it.
+
+        Raises:
+            UsageError: the values are decimal numbers with a comma, or lists of two; both fit.
+        """
+        separator = self.separator()
+        if not self.seen:
+            return ValueType(TEXT), "it is empty"
+        if separator not in self._lists and not (self._single and self._lists):
+            return ValueType(TEXT), self._contrary
+        if self._single:
+            return ValueType(INT if self._whole else FLOAT), ""
+        if separator == "," and "," in self._split_by and self._pairs_only:
+            raise UsageError(
+                f"{column}: its values with a comma may be decimal numbers or lists of two. Name the column with its "
+                "type in input.labels.features: {NAME: ints}, or text to keep it as it is."
+            )
+        whole = self._whole and self._lists[separator]
+        return ValueType(INTS if whole else FLOATS, separator), f"{separator_name(separator)} splits its values"
+
+
+def split_list(text: str, separator: str, *, blank: bool = True) -> list[str]:
+    """Splits a list, without the brackets around it, into stripped parts.
+
+    Args:
+        text: the list.
+        separator: its separator.
+        blank: whether blank parts are kept; there are none between spaces.
+    """
+    if len(text) > 1 and _BRACKETS.get(text[0]) == text[-1]:
+        text = text[1:-1]
+    parts = text.split() if separator == " " or not text.strip() else text.split(separator)
+    return [stripped for part in parts if (stripped := part.strip()) or blank]
+
+
+def _first_separator(found: Container[str]) -> str:
+    return next((separator for separator in SEPARATORS if separator in found), SEPARATORS[-1])
+
+
+def separator_name(separator: str) -> str:
+    """Returns the name of a separator in messages."""
+    return "a space" if separator == " " else repr(separator)
+
+
+def _is_integer(text: str) -> bool:
+    return _INTEGER.fullmatch(text) is not None and int(text) in _INT64
+
+
+def is_number(text: str) -> bool:
+    """Returns whether a text is a number within float32; one with leading zeros is a code."""
+    if _CODE.fullmatch(text) or not _NUMBER.fullmatch(text):
+        return False
+    # A whole number beyond 64 bits is an identifier.
+    return abs(float(text)) <= _FLOAT32_MAX and ("." in text or "e" in text.lower() or _is_integer(text))

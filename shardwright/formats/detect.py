@@ -1,8 +1,8 @@
 """Opens annotations: the format that is stated or detected (`input.labels.format: auto`), with the reason.
 
 A file or a folder that only one format can be is recognized by its head (`registry`). Another folder holds mask images;
-another file is JSON lines, COCO JSON or a table, whose columns decide (`table_source`). Without either, the keys of the
-images state the classes: by folders, or by file names.
+another file is JSON lines, COCO JSON or a table, whose columns decide (`table_formats`). Without either, the keys of
+the images state the classes: by folders, or by file names.
 """
 
 from __future__ import annotations
@@ -30,8 +30,7 @@ from shardwright.formats.objects import ObjectInput
 from shardwright.formats.pascal_voc import PascalVoc
 from shardwright.formats.registry import Decision, decide, reader_of, recognize
 from shardwright.formats.request import CLASSIFICATION, SEGMENTATION, Request
-from shardwright.formats.table_formats import is_counts
-from shardwright.formats.table_source import open_table
+from shardwright.formats.table_formats import is_counts, open_table
 from shardwright.formats.table_values import open_headless, run_columns
 from shardwright.formats.tables import IMAGE, IMAGE_LABEL, MASK, ONE_FILE, Spans, Table, choose_columns
 from shardwright.formats.yolo import YAML_ENDINGS

@@ -13,12 +13,12 @@ from shardwright.errors import UsageError
 from shardwright.formats.base import NO_LABEL, Annotation, AnnotationFormat, FormatInput, Survey
 from shardwright.formats.export_record import LABELS, RECORD_FILE, ExportRecord, FoundExport
 from shardwright.formats.image_names import NameIndex
-from shardwright.storage import Listing, open_table
-from shardwright.untrusted.json_text import parse_untrusted_json
+from shardwright.formats.tables import json_lines
+from shardwright.storage import Listing
 
 
 class Exported(AnnotationFormat):
-    """See `shardwright.formats.base.AnnotationFormat`.
+    """Annotations in their own format, and further features.
 
     Args:
         given: see `FormatInput`.
@@ -36,7 +36,6 @@ class Exported(AnnotationFormat):
         self._found = found
 
     def survey(self) -> Survey:
-        """See `AnnotationFormat.survey`."""
         survey, record = self.inner.survey(), self._found.record
         self.dialect = self.inner.dialect
         survey.features = {**survey.features, **record.features}
@@ -48,32 +47,23 @@ class Exported(AnnotationFormat):
         return survey
 
     def annotations(self) -> Iterator[Annotation]:
-        """See `AnnotationFormat.annotations`."""
         yield from self.inner.annotations()
-        if self._found.features_path:
-            yield from self._features(self._found.features_path)
+        path, kinds = self._found.features_path, self._found.record.features
+        names = NameIndex(self._images.keys, self._images.skip, exact=True)
+        for number, row in json_lines(path) if path else ():
+            try:
+                image, values = names.find(row["image"]), _values(row["features"], kinds)
+            except (ValueError, KeyError, TypeError, AttributeError):
+                problem = "is not a line of an export"
+                raise UsageError(f"{path}, line {number}: {problem}. Export the dataset again.") from None
+            if image is not None:
+                yield Annotation(image, NO_LABEL, None, number, values)
 
     def resolved(self, options: LabelsConfig) -> LabelsConfig:
-        """See `AnnotationFormat.resolved`."""
         return self.inner.resolved(options)
 
     def attachments(self) -> Listing | None:
-        """See `AnnotationFormat.attachments`."""
         return self.inner.attachments()
-
-    def _features(self, path: str) -> Iterator[Annotation]:
-        names = NameIndex(self._images.keys, self._images.skip, exact=True)
-        kinds = self._found.record.features
-        with open_table(path) as file:
-            for number, line in enumerate(file, 1):
-                try:
-                    row = parse_untrusted_json(line)
-                    image, values = names.find(row["image"]), _values(row["features"], kinds)
-                except (ValueError, KeyError, TypeError, AttributeError):
-                    problem = "is not a line of an export"
-                    raise UsageError(f"{path}, line {number}: {problem}. Export the dataset again.") from None
-                if image is not None:
-                    yield Annotation(image, NO_LABEL, None, number, values)
 
 
 def _values(features: Mapping[str, Any], kinds: Mapping[str, str]) -> dict[str, list[Any]]:

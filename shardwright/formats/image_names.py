@@ -71,14 +71,10 @@ class NameIndex:
         root: str = "",
         first: Sequence[str] = (),
     ) -> None:
-        self._keys = keys
-        self._first = first
-        self._root = root
+        self._keys, self._skip = keys, skip
+        self._first, self._root, self._exact = first, root, exact
         self.pattern = pattern
-        limited = None if pattern is None else LimitedPattern(pattern, "input.labels.key_regex")
-        self._by_pattern = None if limited is None else _by_pattern(keys, skip, limited)
-        self._skip = skip
-        self._exact = exact
+        self._by_pattern = None if pattern is None else _by_pattern(keys, skip, pattern)
         self._last: tuple[str, int | None] = ("", None)
         self._next = 0
         self._index: KeyIndex | None = None
@@ -95,9 +91,9 @@ class NameIndex:
         """
         if self._by_pattern is not None:
             return self._by_pattern.get(unicodedata.normalize("NFC", name.strip()))
-        # Rows about an image are mostly consecutive.
-        if self._last[0] != name:
-            self._last = (name, self._find(name))
+        if self._last[0] != name:  # Rows about an image are mostly consecutive.
+            found = None if self._first else self._at(name)
+            self._last = (name, self._find(name) if found is None else found)
         return self._last[1]
 
     def _find(self, name: str) -> int | None:
@@ -124,7 +120,9 @@ class NameIndex:
         # Spreadsheets take zeros off.
         for form in (*forms, _number) if name.isdecimal() else forms:
             sought = form(name) if form in (_with_lower_ending, _base_with_lower_ending, _number) else name
-            found = self._named(form).get(sought)
+            if form not in self._by_form:
+                self._by_form[form] = index_keys(self._keys, self._skip, form)
+            found = self._by_form[form].get(sought)
             if found == AMBIGUOUS:
                 raise self._ambiguous(name, [i for i, key in enumerate(self._keys) if form(key) == sought])
             if found is not None:
@@ -206,11 +204,8 @@ class NameIndex:
                     self._lower.setdefault(_base(key).lower(), key)
         base = _base(name.strip().replace("\\", "/"))
         found = self._lower.get(base.lower())
-        if found is None:
-            return ""
-        if _base(found) == base:
-            return f"; {found} has the same file name in another folder"
-        return f"; {found} differs in upper and lower case"
+        same = "has the same file name in another folder" if found and _base(found) == base else ""
+        return f"; {found} {same or 'differs in upper and lower case'}" if found else ""
 
     def _at(self, key: str) -> int | None:
         """Returns the position of a whole key. Most tables are sorted: the key after the last one comes first."""
@@ -222,12 +217,6 @@ class NameIndex:
                 return None
         self._next = place + 1
         return place
-
-    def _named(self, form: Callable[[str], str]) -> dict[str, int]:
-        """Returns the images by a shorter form of their keys; made when it is first needed."""
-        if form not in self._by_form:
-            self._by_form[form] = index_keys(self._keys, self._skip, form)
-        return self._by_form[form]
 
 
 class FileEnds:
@@ -309,6 +298,12 @@ def index_keys(keys: Sequence[str], skip: frozenset[int], form: Callable[[str], 
     return named
 
 
+def path_ends(path: str) -> list[str]:
+    """Returns a path and its ends, the longest first: files often have paths of the machine that wrote them."""
+    parts = [part for part in path.replace("\\", "/").split("/") if part]
+    return ["/".join(parts[i:]) for i in range(len(parts))]
+
+
 def is_text(name: str) -> bool:
     """Returns whether UTF-8 can encode a name: JSON can escape halves of characters."""
     try:
@@ -318,8 +313,8 @@ def is_text(name: str) -> bool:
     return True
 
 
-def _by_pattern(keys: Sequence[str], skip: frozenset[int], pattern: LimitedPattern) -> dict[str, int]:
-    named: dict[str, int] = {}
+def _by_pattern(keys: Sequence[str], skip: frozenset[int], regex: str) -> dict[str, int]:
+    pattern, named = LimitedPattern(regex, "input.labels.key_regex"), dict[str, int]()
     for i, key in enumerate(keys):
         match = pattern.search(key) if i not in skip else None
         if match is None:
@@ -327,14 +322,12 @@ def _by_pattern(keys: Sequence[str], skip: frozenset[int], pattern: LimitedPatte
         name = "_".join(filter(None, match.groups()))
         if named.setdefault(name, i) != i:
             raise UsageError(
-                f"input.labels.key_regex: {pattern.pattern!r} finds {name!r} in both {keys[named[name]]} and {key}. "
+                f"input.labels.key_regex: {regex!r} finds {name!r} in both {keys[named[name]]} and {key}. "
                 "Add a group for the part that differs."
             )
     if not named:
         shown = ", ".join([key for i, key in enumerate(keys) if i not in skip][:3])
-        raise UsageError(
-            f"input.labels.key_regex: {pattern.pattern!r} finds nothing in any image: {shown}. Change the pattern."
-        )
+        raise UsageError(f"input.labels.key_regex: {regex!r} finds nothing in any image: {shown}. Change the pattern.")
     return named
 
 

@@ -18,7 +18,7 @@ from __future__ import annotations
 import os
 from abc import abstractmethod
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 from urllib.parse import unquote, urlsplit
@@ -26,6 +26,7 @@ from urllib.parse import unquote, urlsplit
 from shardwright.errors import UsageError
 from shardwright.formats.base import Survey
 from shardwright.formats.head import Head
+from shardwright.formats.image_names import path_ends
 from shardwright.formats.listed_boxes import OBJECTS, BoxForm, read_boxes, read_class
 from shardwright.formats.object_content import Content, Entry, Thing, polygon, rectangle
 from shardwright.formats.object_values import (
@@ -40,11 +41,8 @@ from shardwright.formats.object_values import (
 )
 from shardwright.formats.objects import ObjectInput, ObjectTable
 from shardwright.formats.parquet import ParquetFile, is_parquet
-from shardwright.formats.tables import IMAGE, LABEL, choose_role
+from shardwright.formats.tables import IMAGE, LABEL, choose_role, json_lines
 from shardwright.images.boxes import Box
-from shardwright.storage import open_table
-from shardwright.storage.limits import LineTooLong, bounded_lines
-from shardwright.untrusted.json_text import parse_untrusted_json
 
 _FRACTIONS = (1, 1)
 _VERTEX = ("classificationAnnotation", "classificationAnnotations", "boundingBoxAnnotations")
@@ -53,21 +51,16 @@ _SHOWN = 60
 
 
 class _Lines(ObjectTable):
-    """See `ObjectFormat`. A line is an image."""
+    """JSON lines: a line is an image."""
+
+    def __init__(self, given: ObjectInput) -> None:
+        super().__init__(given)
+        self._bytes = given.content
 
     def _entries(self) -> Iterator[Entry]:
-        with open_table(self._path) as file:
-            number = 0
-            try:
-                for number, line in enumerate(bounded_lines(file), 1):
-                    if line.strip():
-                        raw = _parse(line)
-                        names = self._names_in(raw) if isinstance(raw, dict) else []
-                        yield Entry(names, f"{self.name}, line {number}", raw)
-            except UnicodeDecodeError:
-                raise UsageError(f"{self._path}: line {number + 1} or one of the next is not UTF-8 text.") from None
-            except LineTooLong as error:
-                raise UsageError(f"{self._path}: {error}.") from None
+        for number, raw in json_lines(self._path, self._bytes):
+            names = self._names_in(raw) if isinstance(raw, dict) else []
+            yield Entry(names, f"{self.name}, line {number}", raw)
 
     def _content(self, raw: Any) -> Content:
         if not isinstance(raw, dict):
@@ -84,21 +77,22 @@ class _Lines(ObjectTable):
 
 
 class LabelJsonl(_Lines):
-    """See `ObjectFormat`."""
+    """A label table: a class, a list of classes, or boxes for each image."""
 
     format, tool, finds_unit = "label_jsonl", "the label table", True
 
     @staticmethod
     def sniff(head: Head) -> str:
-        """See `AnnotationFormat.sniff`."""
-        names: Collection[str] = head.first_line or ()
+        names = list(head.first_line or ())
         if head.parquet is not None:
             columns = head.parquet.columns
             nested = {column.name for column in columns if column.nested}
             names = [column.name for column in columns]
             listed = OBJECTS in nested or choose_role(LABEL, names, {}) in nested
-            names = names if listed and not any(column.image for column in columns) else ()
-        return "JSON lines with a class or boxes for each image" if _is_label_line(names) else ""
+            names = names if listed and not any(column.image for column in columns) else []
+        labeled = bool(choose_role(LABEL, names, {})) or OBJECTS in names
+        labeled = labeled and bool(choose_role(IMAGE, names, {}))
+        return "JSON lines with a class or boxes for each image" if labeled else ""
 
     def __init__(self, given: ObjectInput) -> None:
         super().__init__(given)
@@ -109,7 +103,7 @@ class LabelJsonl(_Lines):
         self._folder = folder.removeprefix(root) + "/" if folder.startswith(root) else ""
 
     def _entries(self) -> Iterator[Entry]:
-        if not is_parquet(self._path):
+        if not is_parquet(self._path, self._bytes):
             yield from super()._entries()
             return
         file = ParquetFile.open(self._path)
@@ -135,7 +129,6 @@ class LabelJsonl(_Lines):
         return Content(things, list(dict.fromkeys(tags)), left_out=left)
 
     def survey(self) -> Survey:
-        """See `AnnotationFormat.survey`."""
         survey = super().survey()
         if self._boxes and self._form.boxes:
             survey.notes = (*survey.notes, f"{self.name}: {self._form.note()}")
@@ -143,20 +136,19 @@ class LabelJsonl(_Lines):
 
     def _check_boxes(self, survey: Survey) -> None:
         """Decides what the numbers are first."""
-        if self._form.fractions:
+        form = self._form
+        if form.fractions:
             raise UsageError(
                 f"{self._path}: the numbers of bbox are fractions of the image, and it is unknown which. Write them as "
                 "[x, y, width, height] in pixels."
             )
-        sizes = ((one, self._images.size_of(one.position)) for one in self._kept if self._form.may_be_edges)
-        for one, size in sizes:
-            for thing in one.content.things if size is not None else ():
-                assert size is not None
-                self._form.compare(_numbers(thing), height=size[0], width=size[1])
-        if self._form.edges:
-            for i, (_, content) in enumerate(self._kept):
-                things = [rectangle(thing.label, self._form.box(_numbers(thing))) for thing in content.things]
-                self._kept[i] = self._kept[i]._replace(content=replace(content, things=things))
+        for one in self._kept if form.may_be_edges else ():
+            height, width = self._images.size_of(one.position) or (0, 0)
+            for thing in one.content.things if height else ():
+                form.compare(_numbers(thing), height=height, width=width)
+        for i, (_, content) in enumerate(self._kept) if form.edges else ():
+            things = [rectangle(thing.label, form.box(_numbers(thing))) for thing in content.things]
+            self._kept[i] = self._kept[i]._replace(content=replace(content, things=things))
         super()._check_boxes(survey)
 
 
@@ -168,17 +160,16 @@ def _numbers(thing: Thing) -> tuple[float, float, float, float]:
 
 
 class VertexJsonl(_Lines):
-    """See `ObjectFormat`."""
+    """Exports of Vertex AI."""
 
     format, tool = "vertex_jsonl", "Vertex AI"
 
     @staticmethod
     def sniff(head: Head) -> str:
-        """See `AnnotationFormat.sniff`."""
         return "Vertex AI JSON lines" if head.has("imageGcsUri") else ""
 
     def _names_in(self, found: Mapping[str, Any]) -> Sequence[str]:
-        return _ends(found.get("imageGcsUri"))
+        return _address_ends(found.get("imageGcsUri"))
 
     def _line(self, found: Mapping[str, Any]) -> Content:
         one = [found["classificationAnnotation"]] if found.get("classificationAnnotation") else []
@@ -188,7 +179,12 @@ class VertexJsonl(_Lines):
         for i, box in enumerate(read_list(found.get("boundingBoxAnnotations") or [], "boundingBoxAnnotations")):
             where = f"box {i + 1}"
             box = read_mapping(box, where)
-            edges = [_edge(box.get(side), f"{where}: {side}") for side in ("xMin", "yMin", "xMax", "yMax")]
+            # The documentation has edges as texts.
+            sides = {side: box.get(side) for side in ("xMin", "yMin", "xMax", "yMax")}
+            edges = [
+                (read_text_number if isinstance(edge, str) else read_number)(edge, f"{where}: {side}")
+                for side, edge in sides.items()
+            ]
             things.append(Thing(_display_name(box, where), None, Box(*edges)))
         others = [name for name in found if name not in _VERTEX and name.endswith(("Annotation", "Annotations"))]
         if others and not (things or tags):
@@ -200,20 +196,19 @@ class VertexJsonl(_Lines):
 
 
 class Labelbox(_Lines):
-    """See `ObjectFormat`."""
+    """Exports of Labelbox."""
 
     format, tool = "labelbox", "Labelbox"
 
     @staticmethod
     def sniff(head: Head) -> str:
-        """See `AnnotationFormat.sniff`."""
         return "Labelbox JSON lines" if head.has("data_row") else ""
 
     def _names_in(self, found: Mapping[str, Any]) -> Sequence[str]:
         row = found.get("data_row")
         row = row if isinstance(row, dict) else {}
         named = [row[key] for key in ("global_key", "external_id") if isinstance(row.get(key), str)]
-        return [*named, *_ends(row.get("row_data"))]
+        return [*named, *_address_ends(row.get("row_data"))]
 
     def _line(self, found: Mapping[str, Any]) -> Content:
         projects = read_mapping(found.get("projects"), "projects")
@@ -259,31 +254,10 @@ def _labelbox_thing(one: Mapping[str, Any], where: str, left_out: Counter[str]) 
     return None
 
 
-def _is_label_line(members: Collection[str]) -> bool:
-    """Returns whether a line is one of a label table."""
-    names = list(members)
-    return bool(choose_role(IMAGE, names, {})) and (bool(choose_role(LABEL, names, {})) or OBJECTS in names)
-
-
-def _parse(line: str) -> Any:
-    try:
-        return parse_untrusted_json(line)
-    except ValueError:
-        return None
-
-
-def _edge(value: object, where: str) -> float:
-    """Returns the edge of a box; the documentation of Vertex AI has them as texts."""
-    return read_text_number(value, where) if isinstance(value, str) else read_number(value, where)
-
-
 def _display_name(value: object, where: str) -> str:
     return read_name(read_mapping(value, where).get("displayName"), f"{where}: displayName")
 
 
-def _ends(address: object) -> list[str]:
+def _address_ends(address: object) -> list[str]:
     """Returns the path of an address, and its ends."""
-    if not isinstance(address, str) or not address.strip():
-        return []
-    pieces = unquote(urlsplit(address).path).lstrip("/").split("/")
-    return ["/".join(pieces[i:]) for i in range(len(pieces))]
+    return path_ends(unquote(urlsplit(address).path)) if isinstance(address, str) else []

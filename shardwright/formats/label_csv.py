@@ -37,6 +37,130 @@ _LONGEST_FIELD = 1 << 20
 _MOST_FIELDS = 100_000
 
 
+class LabelTable(CsvFormat):
+    """A table of classes. An image with two is rejected if images have one; rows may repeat another."""
+
+    format = "label_csv"
+
+    def __init__(self, given: TableInput) -> None:
+        super().__init__(given)
+        # Line of the first row about each image and the number of its label: 12 bytes an image, not a string.
+        self._first_line = array("q", bytes(8 * len(given.images.keys)))
+        self._label_number = array("i", bytes(4 * len(given.images.keys)))
+        self._labels: dict[str, int] = {}
+
+    def _look(self, image: int, annotation: RawAnnotation) -> str:
+        if self.kind == MULTI:
+            return ""
+        (label,) = annotation.labels
+        number = self._labels.setdefault(label, len(self._labels))
+        line = self._first_line[image]
+        if not line:
+            self._first_line[image], self._label_number[image] = annotation.line, number
+            return ""
+        if self._label_number[image] == number:
+            return ""
+        before = next(label for label, known in self._labels.items() if known == self._label_number[image])
+        return f"states {label!r}, row {line} states {before!r}; an image has one class"
+
+
+class LabelCsv(LabelTable):
+    """Columns for image and label.
+
+    Args:
+        given: the table.
+        options: `input.labels`.
+        record: of the export of ours that the table is.
+    """
+
+    def __init__(self, given: TableInput, options: LabelsConfig, record: ExportRecord | None = None) -> None:
+        super().__init__(given)
+        self._record = record
+        self._options = options
+        self._guess = SeparatorGuess(False)
+        # Columns that may hold the names of the classes whose ids are read.
+        ids, taken = (given.classes or {}).values(), (*given.columns.values(), *given.captions)
+        self._name_columns = label_columns(given.table, taken) if any(n is not None for n in ids) else []
+
+    def survey(self) -> Survey:
+        self._guess = self._detect_separator()
+        self.kind = MULTI if self._guess.multi else SINGLE
+        if self._guess.reason:
+            why = f"since {self._guess.reason} (input.labels.multi_label and separator override this)"
+            self._notes += (f"an image may have several classes, {why}",)
+        return super().survey()
+
+    def resolved(self, options: LabelsConfig) -> LabelsConfig:
+        resolved = super().resolved(options)
+        if self._record is not None:
+            return resolved
+        several = self.kind == MULTI
+        return replace(resolved, multi_label=several, separator=self._guess.separator if several else None)
+
+    def _take_apart(self, row: TableRow) -> RawAnnotation:
+        name, field = row.fields[self._columns[IMAGE]], row.fields[self._columns[LABEL]].strip()
+        if len(field) > _LONGEST_FIELD:
+            problem = f"its classes are a text of {len(field):,} characters; at most {_LONGEST_FIELD:,} are read"
+            return RawAnnotation(row.line, name, self._names.find(name), problem=problem)
+        labels = self._guess.split(field)
+        problem = "names no image" if not name.strip() else ""
+        if not labels and not self._guess.multi:
+            problem = problem or "names no class"
+        for column in self._name_columns:
+            self._check_name(row, column, labels)
+        return RawAnnotation(row.line, name, self._names.find(name), labels, problem=problem)
+
+    def _check_name(self, row: TableRow, column: int, labels: tuple[str, ...]) -> None:
+        """Compares the name of a class next to its id with `input.classes`."""
+        name, ids = row.fields[column].strip(), self._classes or {}
+        number = as_integer(labels[0]) if len(labels) == 1 else None
+        known = next((name for name, value in ids.items() if value == number), None)
+        if number is not None and known is not None and ids.get(name) not in (None, number):
+            raise UsageError(
+                f"{self._path}, row {row.line}: the class {number} is {name!r} by column "
+                f"{self._table.header[column]!r}, but {known!r} by input.classes. Fix the one that is wrong."
+            )
+
+    def _detect_separator(self) -> SeparatorGuess:
+        """Detects how fields are read, by all of them, where it is not configured."""
+        multi, separator = self._options.multi_label, self._options.separator
+        if multi is False:
+            return SeparatorGuess(False)
+        if self._record is not None and self._record.labels == MULTI and multi and separator is None:
+            return SeparatorGuess(True, self._record.separator, exact=True)
+        if separator or (multi and separator is not None):
+            return SeparatorGuess(True, separator or "")
+        fields, images, several = self._look_through()
+        reason = ""
+        if separator is None:
+            where = f"{self._path}, column {self._table.header[self._columns[LABEL]]!r}"
+            names = None if self._classes is None else tuple(self._classes)
+            separator, reason = detect_separator(fields, names, where)
+            if not separator and multi is None and names is None:
+                _check_blanks(fields, self._table.header[self._columns[LABEL]], where)
+        if not separator and multi is None and detect_multi_label(images, several, self._path):
+            reason = f"the rows of {several} of {images} images name different ones"
+        return SeparatorGuess(bool(separator or reason or multi), separator, reason)
+
+    def _look_through(self) -> tuple[Collection[str], int, int]:
+        """Returns the different label fields, how many images have one, and how many of these have differing rows."""
+        fields: dict[str, int] = {}
+        first = array("q", bytes(8 * len(self._images.keys)))
+        differs = bytearray(len(first))
+        for row in self._table.rows():
+            label = row.fields[self._columns[LABEL]].strip() if len(row.fields) == len(self._table.header) else ""
+            if not label or len(label) > _LONGEST_FIELD:
+                continue
+            number = fields.get(label) or text_number(label)
+            if len(fields) < _MOST_FIELDS:
+                fields[label] = number
+            image = self._names.find(row.fields[self._columns[IMAGE]])
+            if image is not None:
+                differs[image] |= first[image] not in (0, number)
+                first[image] = first[image] or number
+        return fields, len(first) - first.count(0), sum(differs)
+
+
 class SeparatorGuess(NamedTuple):
     """How label fields are read.
 
@@ -170,136 +294,3 @@ def _check_blanks(fields: Collection[str], header: str, where: str) -> None:
             f"{where}: {shared[:_SHOWN]!r} may be one class or several, since words of it are in other fields, too. "
             f"{_EITHER}"
         ).with_readings(*_readings(" "))
-
-
-class LabelTable(CsvFormat):
-    """A table of classes. An image with two is rejected if images have one; rows may repeat another."""
-
-    format = "label_csv"
-
-    def __init__(self, given: TableInput) -> None:
-        super().__init__(given)
-        # Line of the first row about each image and the number of its label: 12 bytes an image, not a string.
-        self._first_line = array("q", bytes(8 * len(given.images.keys)))
-        self._label_number = array("i", bytes(4 * len(given.images.keys)))
-        self._labels: dict[str, int] = {}
-
-    def _conflict(self, image: int, annotation: RawAnnotation) -> str:
-        if self.kind == MULTI:
-            return ""
-        (label,) = annotation.labels
-        number = self._labels.setdefault(label, len(self._labels))
-        line = self._first_line[image]
-        if not line:
-            self._first_line[image], self._label_number[image] = annotation.line, number
-            return ""
-        if self._label_number[image] == number:
-            return ""
-        before = next(label for label, known in self._labels.items() if known == self._label_number[image])
-        return f"states {label!r}, row {line} states {before!r}; an image has one class"
-
-
-class LabelCsv(LabelTable):
-    """Columns for image and label.
-
-    Args:
-        given: the table.
-        options: `input.labels`.
-        record: of the export of ours that the table is.
-    """
-
-    def __init__(self, given: TableInput, options: LabelsConfig, record: ExportRecord | None = None) -> None:
-        super().__init__(given)
-        self._record = record
-        self._options = options
-        self._guess = SeparatorGuess(False)
-        self._name_columns = _columns_of_names(given)
-
-    def survey(self) -> Survey:
-        """See `AnnotationFormat.survey`."""
-        self._guess = self._detect_separator()
-        self.kind = MULTI if self._guess.multi else SINGLE
-        if self._guess.reason:
-            self._notes += (
-                f"an image may have several classes, since {self._guess.reason} (input.labels.multi_label and "
-                "separator override this)",
-            )
-        return super().survey()
-
-    def resolved(self, options: LabelsConfig) -> LabelsConfig:
-        """See `AnnotationFormat.resolved`."""
-        resolved = super().resolved(options)
-        if self._record is not None:
-            return resolved
-        several = self.kind == MULTI
-        return replace(resolved, multi_label=several, separator=self._guess.separator if several else None)
-
-    def _take_apart(self, row: TableRow) -> RawAnnotation:
-        name, field = row.fields[self._columns[IMAGE]], row.fields[self._columns[LABEL]].strip()
-        if len(field) > _LONGEST_FIELD:
-            problem = f"its classes are a text of {len(field):,} characters; at most {_LONGEST_FIELD:,} are read"
-            return RawAnnotation(row.line, name, self._names.find(name), problem=problem)
-        labels = self._guess.split(field)
-        problem = "names no image" if not name.strip() else ""
-        if not labels and not self._guess.multi:
-            problem = problem or "names no class"
-        for column, ids in self._name_columns.items():
-            self._check_name(row, column, ids, labels)
-        return RawAnnotation(row.line, name, self._names.find(name), labels, problem=problem)
-
-    def _check_name(self, row: TableRow, column: int, ids: Mapping[str, int], labels: tuple[str, ...]) -> None:
-        """Compares the name of a class next to its id with `input.classes`."""
-        name = row.fields[column].strip()
-        number = as_integer(labels[0]) if len(labels) == 1 else None
-        if name in ids and number in ids.values() and ids[name] != number:
-            known = next(name for name, known in ids.items() if known == number)
-            raise UsageError(
-                f"{self._path}, row {row.line}: the class {number} is {name!r} by column "
-                f"{self._table.header[column]!r}, but {known!r} by input.classes. Fix the one that is wrong."
-            )
-
-    def _detect_separator(self) -> SeparatorGuess:
-        """Detects how fields are read, by all of them, where it is not configured."""
-        multi, separator = self._options.multi_label, self._options.separator
-        if multi is False:
-            return SeparatorGuess(False)
-        if self._record is not None and self._record.labels == MULTI and multi and separator is None:
-            return SeparatorGuess(True, self._record.separator, exact=True)
-        if separator or (multi and separator is not None):
-            return SeparatorGuess(True, separator or "")
-        fields, images, several = self._look_through()
-        reason = ""
-        if separator is None:
-            where = f"{self._path}, column {self._table.header[self._columns[LABEL]]!r}"
-            names = None if self._classes is None else tuple(self._classes)
-            separator, reason = detect_separator(fields, names, where)
-            if not separator and multi is None and names is None:
-                _check_blanks(fields, self._table.header[self._columns[LABEL]], where)
-        if not separator and multi is None and detect_multi_label(images, several, self._path):
-            reason = f"the rows of {several} of {images} images name different ones"
-        return SeparatorGuess(bool(separator or reason or multi), separator, reason)
-
-    def _look_through(self) -> tuple[Collection[str], int, int]:
-        """Returns the different label fields, how many images have one, and how many of these have differing rows."""
-        fields: dict[str, int] = {}
-        first = array("q", bytes(8 * len(self._images.keys)))
-        differs = bytearray(len(first))
-        for row in self._table.rows():
-            label = row.fields[self._columns[LABEL]].strip() if len(row.fields) == len(self._table.header) else ""
-            if not label or len(label) > _LONGEST_FIELD:
-                continue
-            number = fields.get(label) or text_number(label)
-            if len(fields) < _MOST_FIELDS:
-                fields[label] = number
-            image = self._names.find(row.fields[self._columns[IMAGE]])
-            if image is not None:
-                differs[image] |= first[image] not in (0, number)
-                first[image] = first[image] or number
-        return fields, len(first) - first.count(0), sum(differs)
-
-
-def _columns_of_names(given: TableInput) -> dict[int, dict[str, int]]:
-    """Columns that may hold the names of the classes whose ids are read, each with the ids of `input.classes`."""
-    ids = {name: number for name, number in (given.classes or {}).items() if number is not None}
-    taken = (*given.columns.values(), *given.captions)
-    return dict.fromkeys(label_columns(given.table, taken), ids) if ids else {}

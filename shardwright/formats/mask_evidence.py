@@ -70,11 +70,10 @@ def detect_values(files: MaskFiles, names: list[str], where: str, classes: Mappi
     Raises:
         UsageError: a value is not a class, or the masks contradict what they would be taken for; with the readings.
     """
-    stated = classes if classes is not None and have_ids(classes) else None
-    if stated is not None and any(number is not None and number >= COLOR for number in stated.values()):
-        return map_ids(stated)
-    if stated is not None and files.values != AUTO and not files.thresholds and WHITE in stated.values():
-        return map_ids(stated)
+    if classes is not None and have_ids(classes):
+        colors = any(number is not None and number >= COLOR for number in classes.values())
+        if colors or (files.values != AUTO and not files.thresholds and WHITE in classes.values()):
+            return map_ids(classes)
     evidence = MaskEvidence(files, where, classes)
     evidence.look(names)
     return evidence.value_map()
@@ -188,10 +187,9 @@ class MaskEvidence:
             raise self._colors()
         if self._lossy:
             raise self._soft(totals, f"{self._lossy[0]} was compressed with loss")
-        stated = self.classes if self.classes is not None and have_ids(self.classes) else None
-        if stated is None:
+        if not have_ids(self.classes):
             self._check_edges(totals)
-        mapped = self._map(totals, stated)
+        mapped = self._map(totals)
         return mapped._replace(displayed=displayed and any(colors != {v} for v, colors in self._shown_as.items()))
 
     # --- what a pixel is
@@ -219,7 +217,9 @@ class MaskEvidence:
         if fits == [False, True] or (fits == [True, False] and self._inverted):
             return fits[1]
         different = [value for value, colors in self._shown_as.items() if len(colors) > 1]
-        if different and (ids or not self._reordered()):
+        # No more colors than numbers: a program orders each palette anew.
+        reordered = len(set().union(*self._shown_as.values())) <= len(self._shown_as) + 1
+        if different and (ids or not reordered):
             several = counted(len(self._shown_as[different[0]]), "color")
             raise self._either(
                 f"their palettes show {different[0]} in {several}, so the numbers in the files may not be the classes"
@@ -240,10 +240,6 @@ class MaskEvidence:
         if ids and fits == [True, True]:
             raise self._either("their palettes are gray, and input.classes has the numbers and the gray values")
         return not fits[0]
-
-    def _reordered(self) -> bool:
-        """Returns whether palettes have no more colors than numbers, as a program leaves them that orders each anew."""
-        return len(set().union(*self._shown_as.values())) <= len(self._shown_as) + 1
 
     def _either(self, problem: str) -> UsageError:
         """Returns the error for numbers in the files that a viewer shows as something else."""
@@ -272,8 +268,7 @@ class MaskEvidence:
             return UsageError(f"input.labels.path: {number}, and {place} colors. Save all masks in one way.")
         readings = [Reading("every color but black is a class", {_CLASSES: _named_colors(list(map(_color, values)))})]
         if numbers and self._name():
-            share = totals.share(values)
-            readings.append(Reading(f"one class, all pixels that are not black: {share}", {_THRESHOLD: 1}))
+            readings.append(_one_class(totals, values, "all pixels that are not black", 1))
         return error.with_readings(*readings)
 
     def _soft_colors(self) -> UsageError:
@@ -290,10 +285,9 @@ class MaskEvidence:
             return error
         named = _named_colors(solid)
         rest = totals.share(set(totals.values) - set(solid))
+        ignored = f"{len(solid)} classes, and other colors are ignored ({rest})"
         return error.with_readings(
-            Reading(
-                f"{len(solid)} classes, and other colors are ignored ({rest})", {_CLASSES: named, _UNLISTED: "ignore"}
-            ),
+            Reading(ignored, {_CLASSES: named, _UNLISTED: "ignore"}),
             Reading("the same, and other colors are background", {_CLASSES: named, _UNLISTED: "background"}),
         )
 
@@ -325,10 +319,8 @@ class MaskEvidence:
         if WHITE_16 in values and len(values) > 1:
             raise self._white(totals, WHITE_16)
         border = totals.white_is_border and min(values) < _LEVELS
-        if WHITE in values and len(values) > 1 and values[-1] == WHITE and not border:
-            ids = listed_ids(tuple(self.classes))[0] if self.classes is not None else {}
-            if WHITE not in ids.values():
-                raise self._white(totals, WHITE)
+        if len(values) > 1 and values[-1] == WHITE and not border and WHITE not in self._ids().values():
+            raise self._white(totals, WHITE)
         if self.classes is None and (stray := totals.stray()):
             raise self._stray(totals, stray)
         if self.classes is None or len(self.classes) == 1:
@@ -338,17 +330,22 @@ class MaskEvidence:
         """Returns the error for values of edges."""
         values, top, name = totals.values, max(totals.values, default=0), self._name()
         solid = [value for value in totals.solid() if totals.pixels[value] >= _RARE * totals.pixels[top]]
+        # Some gray levels are classes, and what lies between them is their edges alone.
+        areas = sum(totals.pixels[value] for value in solid)
+        edges = sum(totals.pixels[value] for value in values) - areas
+        far = all(upper - lower >= _LEVELS for lower, upper in zip([0, *solid], solid, strict=False))
+        apart = far and 1 < len(solid) <= _MOST_NAMED and edges <= areas
         readings = []
         if name and top >= _LEVELS and set(solid) <= {top, *([WHITE] if top == WHITE_16 else [])}:
             half = (top + 1) // 2 if {WHITE, WHITE_16} - set(values) else 128
             for least in (half, 1) if min(values) > _NOISE and not self._lossy else (half,):
-                share = totals.share(value for value in values if _level(value, least) >= least)
-                readings.append(Reading(f"one class, the pixels from {least} on: {share}", {_THRESHOLD: least}))
+                above = [value for value in values if _level(value, least) >= least]
+                readings.append(_one_class(totals, above, f"the pixels from {least} on", least))
             between = totals.share(value for value in values if value != top)
             options = {_CLASSES: {name: top}, _UNLISTED: "ignore"}
             if not self._lossy:
                 readings.insert(1, Reading(f"one class of {top}; what lies between is ignored: {between}", options))
-        elif self.classes is None and self._levels_apart(totals, solid):
+        elif self.classes is None and apart and not self._lossy:
             readings += _with_others(f"{len(solid)} classes", _named(solid), "what lies between")
         if readings and len(values) <= _MOST_LEVELS:
             readings.append(Reading("every value is a class", {_CLASSES: _named(values)}))
@@ -361,13 +358,6 @@ class MaskEvidence:
         message = f"masks: the values {found} are not numbers of classes: {problem}. {fix}."
         return UsageError(message).with_readings(*readings)
 
-    def _levels_apart(self, totals: MaskTotals, solid: list[int]) -> bool:
-        """Returns whether some gray levels are classes, and what lies between them is their edges alone."""
-        apart = all(upper - lower >= _LEVELS for lower, upper in zip([0, *solid], solid, strict=False))
-        areas = sum(totals.pixels[value] for value in solid)
-        edges = sum(totals.pixels[value] for value in totals.values) - areas
-        return apart and 1 < len(solid) <= _MOST_NAMED and edges <= areas and not self._lossy
-
     def _white(self, totals: MaskTotals, white: int) -> UsageError:
         """Returns the error for 255, which may be a class, the same class in other files, or ignored."""
         lower = [value for value in totals.values if value < white] or [0]
@@ -377,11 +367,10 @@ class MaskEvidence:
         name = None if framed else self._name()
         readings = []
         if name and (not totals.mixed or white == WHITE_16):
-            share = totals.share(totals.values)
-            readings.append(Reading(f"one class, all pixels that are not 0: {share}", {_THRESHOLD: 1}))
+            readings.append(_one_class(totals, totals.values, "all pixels that are not 0", 1))
         if name and (rare or levels) and white == WHITE:
-            share = totals.share(value for value in totals.values if value >= 128)
-            readings.append(Reading(f"one class, the pixels from 128 on: {share}", {_THRESHOLD: 128}))
+            above = [value for value in totals.values if value >= 128]
+            readings.append(_one_class(totals, above, "the pixels from 128 on", 128))
         if len(totals.values) <= _MOST_NAMED:
             ids: dict[str, int | None] = dict(self._ids())
             further = [value for value in totals.values if value not in ids.values()] if ids else totals.values
@@ -412,8 +401,7 @@ class MaskEvidence:
         shown = shorten([str(value) for value in stray], _SHOWN_COLORS)
         readings = _with_others(f"without {shown}", {**kept, **border}, pixels)
         if len(kept) == 1 and not border:
-            share = totals.share(totals.values)
-            readings.append(Reading(f"one class, all pixels that are not 0: {share}", {_THRESHOLD: 1}))
+            readings.append(_one_class(totals, totals.values, "all pixels that are not 0", 1))
         every = {**kept, **_named(stray), **border}
         readings.append(Reading("every value is a class", {_CLASSES: every}))
         return UsageError(
@@ -442,10 +430,10 @@ class MaskEvidence:
         most = _NEARLY_ALL * totals.files
         return totals.files > 1 and totals.framed >= most and totals.holding[0] >= most
 
-    def _map(self, totals: MaskTotals, stated: Mapping[str, int | None] | None) -> ValueMap:
-        if stated is None:
-            numbers = dict(totals.first)
-            return map_values(numbers, self.classes, refuse=self.files.others == REFUSE)
+    def _map(self, totals: MaskTotals) -> ValueMap:
+        stated = self.classes
+        if stated is None or not have_ids(stated):
+            return map_values(totals.first, stated, refuse=self.files.others == REFUSE)
         mapped = map_ids(stated)
         values = totals.values
         if IGNORED not in stated and values and not set(totals.pixels) & set(stated.values()):
@@ -486,9 +474,8 @@ class MaskEvidence:
 
     def _ids(self) -> Mapping[str, int | None]:
         """Returns the classes with their numbers, as far as they are given."""
-        if self.classes is None:
-            return {}
-        return self.classes if have_ids(self.classes) else listed_ids(tuple(self.classes))[0]
+        stated = self.classes or {}
+        return stated if have_ids(stated) or not stated else listed_ids(tuple(stated))[0]
 
 
 def _level(value: int, threshold: int) -> int:
@@ -496,6 +483,11 @@ def _level(value: int, threshold: int) -> int:
     if value >= COLOR:
         return max(value >> 16 & 0xFF, value >> 8 & 0xFF, value & 0xFF)
     return value * WHITE // WHITE_16 if value > WHITE >= threshold else value
+
+
+def _one_class(totals: MaskTotals, values: Sequence[int], pixels: str, threshold: int) -> Reading:
+    """Returns the reading that pixels are of the only class: those of some values, from a threshold on."""
+    return Reading(f"one class, {pixels}: {totals.share(values)}", {_THRESHOLD: threshold})
 
 
 def _color(value: int) -> int:

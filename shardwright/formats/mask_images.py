@@ -44,7 +44,7 @@ LOSSY = (".jpg", ".jpeg")
 
 
 class MaskImages(AnnotationFormat):
-    """See `shardwright.formats.base.AnnotationFormat`.
+    """A folder of masks.
 
     Args:
         given: see `FormatInput`.
@@ -61,10 +61,9 @@ class MaskImages(AnnotationFormat):
     ) -> None:
         super().__init__(given)
         self.name = os.path.basename(folder.rstrip("/"))
-        self._pattern = options.regex
+        self._options = options
         self._record = record if options.regex is None else None
         self._listing, self._lossy = _list_both(folder, given.images.paths)
-        self._key_pattern, self._threshold = options.key_regex, options.threshold
         self.dialect = MaskFiles(
             self._listing.root, {}, given.images.max_pixels, options.unlisted_values, values=options.values
         )
@@ -72,10 +71,9 @@ class MaskImages(AnnotationFormat):
         self._layout_pattern: str | None = None
 
     def survey(self) -> Survey:
-        """See `AnnotationFormat.survey`."""
-        stems = ImageStems(self._images.keys, self._images.skip, self._key_pattern)
+        stems = ImageStems(self._images.keys, self._images.skip, self._options.key_regex)
         if self._record is None:
-            layout = detect_mask_layout(self._listing.keys, stems, self._classes, self._pattern)
+            layout = detect_mask_layout(self._listing.keys, stems, self._classes, self._options.regex)
         else:
             layout = exported_layout(self._record)
         self._layout_pattern = layout.pattern
@@ -93,7 +91,7 @@ class MaskImages(AnnotationFormat):
                 survey.listed[place.image] = 1
             elif layout.leaves_out and key_stem(key).endswith(layout.leaves_out):
                 left_out += 1
-            elif self._pattern is None:
+            elif self._options.regex is None:
                 reason = f"no image belongs to this mask, by {layout.name}"
                 survey.refused.append(Refusal(f"{self.name}/{key}", MISSING_IMAGE, reason))
         if not layout.objects:
@@ -102,28 +100,25 @@ class MaskImages(AnnotationFormat):
         survey.classes = mapped.names
         survey.values = mapped.values()
         survey.ignore = mapped.ignore or (self.dialect.others == IGNORED and not layout.by_class)
-        survey.notes = (*self._notes, f"masks: named by {layout.name}, since {layout.reason}", *mapped.notes)
+        notes = [*self._notes, f"masks: named by {layout.name}, since {layout.reason}", *mapped.notes]
         if left_out:
             kinds = ", ".join(layout.leaves_out)
-            survey.notes += (f"masks: {counted(left_out, 'file')} of another kind ({kinds}) left out",)
-        if self._pattern is not None and len(placed) < len(masks.keys):
-            survey.notes += (
-                f"masks: {counted(len(masks.keys) - len(placed), 'file belongs', 'files belong')} to no image",
-            )
+            notes.append(f"masks: {counted(left_out, 'file')} of another kind ({kinds}) left out")
+        if self._options.regex is not None and len(placed) < len(masks.keys):
+            others = counted(len(masks.keys) - len(placed), "file belongs", "files belong")
+            notes.append(f"masks: {others} to no image")
+        survey.notes = tuple(notes)
         return survey
 
     def annotations(self) -> Iterator[Annotation]:
-        """See `AnnotationFormat.annotations`."""
-        yield from self._annotations
+        return iter(self._annotations)
 
     def resolved(self, options: LabelsConfig) -> LabelsConfig:
-        """See `AnnotationFormat.resolved`."""
         pattern = self._layout_pattern if self._record is None else None
         values = DISPLAYED if self.dialect.values == DISPLAYED else options.values
         return dataclasses.replace(super().resolved(options), regex=options.regex or pattern, values=values)
 
     def attachments(self) -> Listing:
-        """See `AnnotationFormat.attachments`."""
         return self._listing
 
     def _with_lossy(self, layout: MaskLayout, stems: ImageStems) -> Listing:
@@ -157,10 +152,9 @@ class MaskImages(AnnotationFormat):
         self._annotations = [Annotation(place.image, NO_LABEL, names[i], NO_ROW) for i, place in placed.items()]
         if not placed:
             return ValueMap(tuple(self._classes or ()), {})
-        if self._threshold:
+        if self._options.threshold:
             self._set_thresholds({ALL: NO_LABEL})
-        files = [self._listing.names[i] for i in placed]
-        mapped = detect_values(self.dialect, files, self.name, self._classes)
+        mapped = detect_values(self.dialect, [names[i] for i in placed], self.name, self._classes)
         self.dialect = self.dialect.meaning(mapped)
         return mapped
 
@@ -170,12 +164,12 @@ class MaskImages(AnnotationFormat):
         Raises:
             ConfigError: it names another class, or classes where a file holds all of them.
         """
-        for name in self._threshold:
+        for name in self._options.threshold:
             if name != ALL and name not in index:
                 known = f"the classes are {', '.join(index)}" if ALL not in index else "a file holds all classes"
                 raise ConfigError(f"input.labels.threshold.{name}", f"unknown: {known}", "Write one number for all.")
-        every = self._threshold.get(ALL, 0)
-        least = {label: self._threshold.get(name, every) for name, label in index.items()}
+        every = self._options.threshold.get(ALL, 0)
+        least = {label: self._options.threshold.get(name, every) for name, label in index.items()}
         thresholds = {label: threshold for label, threshold in least.items() if threshold}
         self.dialect = dataclasses.replace(self.dialect, thresholds=thresholds)
 

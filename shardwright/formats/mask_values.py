@@ -166,7 +166,8 @@ def special_value(name: str, number: int) -> int | None:
 
 def _map(ids: Mapping[str, int], ignored: int | None, background: int, notes: tuple[str, ...] = ()) -> ValueMap:
     """Returns the meaning of values. Names of tools for the background, and for what is ignored, are no classes."""
-    special = {name: special_value(name, number) for name, number in ids.items() if special_value(name, number) != 0}
+    meanings = {name: special_value(name, number) for name, number in ids.items()}
+    special = {name: meaning for name, meaning in meanings.items() if meaning != 0}
     names = tuple(name for name in ids if name not in special)
     labels: dict[int, int | None] = {background: None}
     labels |= {ids[name]: label for name, label in special.items()}
@@ -235,15 +236,12 @@ class MaskFiles:
 
     @property
     def files(self) -> MaskFiles:
-        """See `ReadsFiles.files`."""
         return self
 
     def file_of(self, text: str) -> str | None:
-        """See `ReadsFiles.file_of`."""
         return text
 
     def with_fetched(self, fetched: FetchedFiles) -> MaskFiles:
-        """See `ReadsFiles.with_fetched`."""
         return replace(self, fetched=fetched)
 
     def size(self, text: str) -> tuple[int, int] | None:
@@ -279,8 +277,14 @@ class MaskFiles:
             rows, columns = mask.values.shape
             if (rows, columns) == (height, width):
                 if label in self.thresholds:
-                    return [(max(label, 0), _above(mask, self.thresholds[label]))]
-                return self._by_value(mask) if label == NO_LABEL else [(label, _one_class(mask))]
+                    found, runs = value_runs(is_above(mask, self.thresholds[label]))
+                    return [(max(label, 0), runs[found])]
+                if label != NO_LABEL:
+                    return [(label, _one_class(mask))]
+                others = IGNORE if self.others == IGNORED else None
+                # Colors instead of numbers, or numbers instead of colors, are another kind of mask.
+                refuse = self.others == REFUSE or not any((value >= COLOR) == mask.colored for value in self.labels)
+                return label_runs(mask, self.labels, others=others, refuse=refuse).items()
         except MaskFileError as error:
             raise MaskFileError(f"{self.shown(text)}: {error}", error.code) from None
         check_size(self.shown(text), "the mask", (rows, columns), height, width)
@@ -289,12 +293,6 @@ class MaskFiles:
     def name(self, text: str) -> str:
         """Returns the file that a text means."""
         return text.rpartition("\0")[2]
-
-    def _by_value(self, mask: MaskImage) -> Iterable[tuple[int, Runs]]:
-        others = IGNORE if self.others == IGNORED else None
-        # Colors instead of numbers, or numbers instead of colors, are another kind of mask.
-        other_kind = not any((value >= COLOR) == mask.colored for value in self.labels)
-        return label_runs(mask, self.labels, others=others, refuse=other_kind or self.others == REFUSE).items()
 
     def shown(self, text: str) -> str:
         """Returns the name of a mask in messages."""
@@ -317,27 +315,15 @@ class MaskFiles:
         return data
 
     def read(self, text: str) -> MaskImage:
-        """Decodes a file, colors of three equal parts as gray unless classes are colors.
+        """Decodes a file: of the pixels that are stored and those that a viewer shows, those that are meant.
+
+        Colors of three equal parts are gray unless classes are colors.
 
         Raises:
             MaskFileError: it cannot be read.
             CheckFailed: it is not what it was.
         """
-        try:
-            data = self.read_data(text)
-        except OSError:
-            raise MaskFileError("the file cannot be read; check its permissions") from None
-        return self._meant(read_mask(data, max_pixels=self.max_pixels, lossy=bool(self.thresholds)))
-
-    def decode(self, text: str) -> MaskImage:
-        """Decodes a file as it is, also one that was compressed with loss; errors as in `read`."""
-        try:
-            return read_mask(self.read_data(text), max_pixels=self.max_pixels, lossy=True)
-        except OSError:
-            raise MaskFileError("the file cannot be read; check its permissions") from None
-
-    def _meant(self, mask: MaskImage) -> MaskImage:
-        """Returns the pixels that are meant, of those that are stored and those that a viewer shows."""
+        mask = self.decode(text, lossy=bool(self.thresholds))
         if self.labels and all(value >= COLOR for value in self.labels):
             return mask.as_colors()
         mask = mask.stored() if self.values == STORED else mask.displayed() if self.values == DISPLAYED else mask
@@ -346,6 +332,13 @@ class MaskFiles:
         if mask.bits == 1 and 1 not in self.labels and WHITE in self.labels:
             return MaskImage(mask.values * np.uint8(WHITE), 8)
         return mask
+
+    def decode(self, text: str, *, lossy: bool = True) -> MaskImage:
+        """Decodes a file as it is, also one that was compressed with loss if that is accepted; errors as in `read`."""
+        try:
+            return read_mask(self.read_data(text), max_pixels=self.max_pixels, lossy=lossy)
+        except OSError:
+            raise MaskFileError("the file cannot be read; check its permissions") from None
 
 
 def pin_mask(name: str, crc32c: int, listed: str = "") -> str:
@@ -377,12 +370,6 @@ def black_is_not_0(mask: MaskImage) -> bool:
         return False
     used = np.unique(mask.values).tolist()
     return 0 in used and any(value < len(mask.palette) and mask.palette[value] == COLOR for value in used)
-
-
-def _above(mask: MaskImage, threshold: int) -> Runs:
-    """Returns the runs of pixels that are a threshold or more."""
-    found, runs = value_runs(is_above(mask, threshold))
-    return runs[found]
 
 
 def is_above(mask: MaskImage, threshold: int) -> npt.NDArray[np.bool_]:

@@ -24,6 +24,42 @@ _FLAGS = {"true": 1, "false": 0}
 _SHOWN = 40
 
 
+class OneHotCsv(LabelTable):
+    """A table with a column for each class."""
+
+    def __init__(self, given: TableInput, one_hot: OneHot) -> None:
+        super().__init__(given)
+        self._one_hot = one_hot
+        self.kind = MULTI if one_hot.multi else SINGLE
+
+    def resolved(self, options: LabelsConfig) -> LabelsConfig:
+        return replace(super().resolved(options), multi_label=self._one_hot.multi)
+
+    def _take_apart(self, row: TableRow) -> RawAnnotation:
+        name = row.fields[self._columns[IMAGE]]
+        problem = "names no image" if not name.strip() else ""
+        labels = []
+        for i, label in self._one_hot.columns.items():
+            value = flag(row.fields[i])
+            if value == 1:
+                labels.append(label)
+            elif value != self._one_hot.zero:
+                found = f"column {label} holds {row.fields[i][:_SHOWN]!r}, neither 1 nor {self._one_hot.zero}"
+                problem = problem or found
+        if not self._one_hot.multi and len(labels) != 1:
+            problem = problem or f"names {'several classes' if labels else 'no class'}"
+        return RawAnnotation(row.line, name, self._names.find(name), tuple(labels), problem=problem)
+
+    def _map_classes(self, values: Mapping[str, str]) -> ClassMap:
+        del values
+        headers = tuple(self._one_hot.columns.values())
+        check_names(dict.fromkeys(headers, f"{self._path}, header"))
+        names = headers if self._classes is None else tuple(self._classes)
+        shown = shorten([repr(name) for name in names], SHOWN_CLASSES)
+        note = (f"{counted(len(names), 'class', 'classes')} detected, in the order of the columns: {shown}",)
+        return ClassMap(names, {name: i for i, name in enumerate(names)}, note if self._classes is None else ())
+
+
 @dataclass(frozen=True)
 class OneHot:
     """Which columns are classes, and how they are read.
@@ -61,6 +97,9 @@ def detect_one_hot(
     free = {i: header for i, header in enumerate(table.header) if i not in taken and header}
     named = classes is not None and set(classes) <= set(free.values())
     columns = {i: header for i, header in free.items() if not named or header in (classes or ())}
+    flags = [i for i in columns if all(flag(row.fields[i]) in (-1, 0, 1) for row in table.first_rows)]
+    if not named and len(flags) < 2:
+        return None
     seen: dict[int, set[int]] = {i: set() for i in columns}
     contrary: dict[int, str] = {}
     one_each = True
@@ -104,40 +143,3 @@ def flag(field: str) -> int | None:
     """Returns the number in a field of a column of classes: `1`, `1.0`, `true`; `None` where it is not a number."""
     text = field.strip()
     return _FLAGS.get(text.lower(), as_integer(text))
-
-
-class OneHotCsv(LabelTable):
-    """See `LabelTable`."""
-
-    def __init__(self, given: TableInput, one_hot: OneHot) -> None:
-        super().__init__(given)
-        self._one_hot = one_hot
-        self.kind = MULTI if one_hot.multi else SINGLE
-
-    def resolved(self, options: LabelsConfig) -> LabelsConfig:
-        """See `AnnotationFormat.resolved`."""
-        return replace(super().resolved(options), multi_label=self._one_hot.multi)
-
-    def _take_apart(self, row: TableRow) -> RawAnnotation:
-        name = row.fields[self._columns[IMAGE]]
-        problem = "names no image" if not name.strip() else ""
-        labels = []
-        for i, label in self._one_hot.columns.items():
-            value = flag(row.fields[i])
-            if value == 1:
-                labels.append(label)
-            elif value != self._one_hot.zero:
-                found = f"column {label} holds {row.fields[i][:_SHOWN]!r}, neither 1 nor {self._one_hot.zero}"
-                problem = problem or found
-        if not self._one_hot.multi and len(labels) != 1:
-            problem = problem or f"names {'several classes' if labels else 'no class'}"
-        return RawAnnotation(row.line, name, self._names.find(name), tuple(labels), problem=problem)
-
-    def _map_classes(self, values: Mapping[str, str]) -> ClassMap:
-        del values
-        headers = tuple(self._one_hot.columns.values())
-        check_names(dict.fromkeys(headers, f"{self._path}, header"))
-        names = headers if self._classes is None else tuple(self._classes)
-        shown = shorten([repr(name) for name in names], SHOWN_CLASSES)
-        note = (f"{counted(len(names), 'class', 'classes')} detected, in the order of the columns: {shown}",)
-        return ClassMap(names, {name: i for i, name in enumerate(names)}, note if self._classes is None else ())

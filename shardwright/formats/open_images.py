@@ -26,7 +26,7 @@ from shardwright.formats.object_content import Content, Entry, Thing
 from shardwright.formats.object_values import ObjectError, read_numbers, read_text_number
 from shardwright.formats.objects import ObjectInput, ObjectTable
 from shardwright.formats.panoptic import FileMasks
-from shardwright.formats.tables import Table
+from shardwright.formats.tables import Table, rows_by_name
 from shardwright.images.boxes import Box
 from shardwright.storage import Listing, is_folder, list_inputs, list_names, open_table
 from shardwright.storage.limits import MOST_LIST_BYTES
@@ -77,15 +77,8 @@ class OpenImages(ObjectTable):
             self.dialect = FileMasks(self.dialect.centers, self.dialect.clip, files=masks)
 
     def _entries(self) -> Iterator[Entry]:
-        rows: dict[str, list[tuple[int, Mapping[str, str]]]] = {}
-        header = self._table.header
-        for row in self._table.rows():
-            fields = dict(zip(header, row.fields, strict=False))
-            name = fields.get(IMAGE, "").strip()
-            whole = fields if len(row.fields) == len(header) else {}
-            rows.setdefault(name, []).append((row.line, whole))
-        for name, found in rows.items():
-            yield Entry([name] if name else [], f"{self.name}, row {found[0][0]}", found)
+        for name, rows in rows_by_name(self._table, IMAGE).items():
+            yield Entry([name] if name else [], f"{self.name}, row {rows[0][0]}", rows)
 
     def _content(self, raw: Any) -> Content:
         content = Content(boxes_in=_FRACTIONS)

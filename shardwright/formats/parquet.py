@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 import re
-from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
@@ -44,22 +43,6 @@ _SAFE, _FIX = (14, 0, 1), "pyarrow_hotfix"
 _LISTS = ("Sequence", "List", "LargeList")
 
 
-class Column(NamedTuple):
-    """A column of a file.
-
-    Attributes:
-        name: its name, without spaces around it.
-        nested: whether it contains lists or structures.
-        image: whether it contains images: a structure of `bytes` and `path`, or bytes that begin as an image does.
-        feature: the description by `datasets`, or `None`.
-    """
-
-    name: str
-    nested: bool
-    image: bool
-    feature: Any
-
-
 @dataclass(frozen=True)
 class ParquetFile:
     """A Parquet file that can be read.
@@ -84,15 +67,13 @@ class ParquetFile:
         with _opened(path, pin) as (_, file):
             schema = file.schema_arrow
             features = _features(schema.metadata)
-            columns = tuple(
-                Column(field.name.strip(), _is_nested(field.type), _is_image(field.type), features.get(field.name))
-                for field in schema
-            )
+            fields = [(field.name.strip(), field.type, features.get(field.name)) for field in schema]
+            columns = tuple(Column(name, _is_nested(kind), _is_image(kind), about) for name, kind, about in fields)
             if not columns:
                 raise UsageError(f"{path}: has no columns. Give another file.")
             if not file.metadata.num_rows:
                 raise UsageError(f"{path}: has 0 rows. Give a table with rows.")
-            binary = {field.name.strip() for field in schema if _is_bytes(field.type)}
+            binary = {name for name, kind, _ in fields if _is_bytes(kind)}
         return ParquetFile(path, columns, pin)._with_images(binary)
 
     @property
@@ -114,10 +95,9 @@ class ParquetFile:
                 f"without them, e.g. pandas.read_parquet(FILE).drop(columns={nested!r})."
             )
         row = 0
-        for batch in self._batches(None, _MOST_PAGE):
-            fields = [
-                self._texts(array, column, row) for array, column in zip(batch.columns, self.columns, strict=True)
-            ]
+        for batch in self._batches(self.columns, _MOST_PAGE):
+            arrays = zip(batch.columns, self.columns, strict=True)
+            fields = [self._texts(array, column, row) for array, column in arrays]
             row += batch.num_rows
             yield from map(list, zip(*fields, strict=True))
 
@@ -143,21 +123,20 @@ class ParquetFile:
         Args:
             binary: the columns of bytes; some programs write texts as bytes, too.
         """
-        marked = replace(
-            self, columns=tuple(one._replace(image=one.image or one.name in binary) for one in self.columns)
-        )
-        chosen = [column for column in marked.columns if column.name in binary]
+        marked = tuple(one._replace(image=one.image or one.name in binary) for one in self.columns)
+        chosen = [column for column in marked if column.name in binary]
+        batches = replace(self, columns=marked)._batches(chosen, _MOST_IMAGE_PAGE, _PEEKED)
         found: dict[str, bool] = {}
-        for batch in islice(marked._batches(chosen, _MOST_IMAGE_PAGE, _PEEKED) if chosen else (), 1):
+        for batch in islice(batches if chosen else (), 1):
             for column, array in zip(chosen, batch.columns, strict=True):
                 values = [value for value in array.to_pylist() if value]
                 found[column.name] = bool(values) and all(map(is_image, values))
         return replace(self, columns=tuple(one._replace(image=found.get(one.name, one.image)) for one in self.columns))
 
-    def _batches(self, chosen: Sequence[Column] | None, most: int, at_once: int = _MOST_ROWS) -> Iterator[Any]:
+    def _batches(self, chosen: Sequence[Column], most: int, at_once: int = _MOST_ROWS) -> Iterator[Any]:
         """Yields record batches of bounded memory, with the chosen columns in their order."""
-        picked = None if chosen is None else {column.name for column in chosen}
-        numbers = [i for i, column in enumerate(self.columns) if picked is None or column.name in picked]
+        picked = {column.name for column in chosen}
+        numbers = [i for i, column in enumerate(self.columns) if column.name in picked]
         flat = [i for i in numbers if not self.columns[i].nested and not self.columns[i].image]
         with _opened(self.path, self.pin, flat) as (stream, file):
             rows = min(at_once, self._check_pages(stream, file, numbers, most))
@@ -189,22 +168,19 @@ class ParquetFile:
                     continue
                 if chunk.file_path:
                     raise pages.PageError(f"its column {chunk.path_in_schema!r} is in another file")
-                start = chunk.data_page_offset
-                if chunk.dictionary_page_offset:
-                    start = min(start, chunk.dictionary_page_offset)
+                start = min(chunk.data_page_offset, chunk.dictionary_page_offset or chunk.data_page_offset)
                 stop = start + chunk.total_compressed_size
+                column = f"its column {chunk.path_in_schema!r}"
                 if not 0 < start <= stop <= size:
-                    raise pages.PageError(f"its column {chunk.path_in_schema!r} would be outside of the file")
+                    raise pages.PageError(f"{column} would be outside of the file")
                 found = pages.scan_pages(stream, start, stop)
                 if found.largest > most:
                     raise pages.PageError(
-                        f"a page of its column {chunk.path_in_schema!r} unpacks to {found.largest:,} bytes, and at "
-                        f"most {most:,} are read; write it with smaller row groups"
+                        f"a page of {column} unpacks to {found.largest:,} bytes, and at most {most:,} are read; write "
+                        "it with smaller row groups"
                     )
                 if found.values > _VALUES_A_BYTE * size:
-                    raise pages.PageError(
-                        f"its column {chunk.path_in_schema!r} states {found.values:,} values in {size:,} bytes"
-                    )
+                    raise pages.PageError(f"{column} states {found.values:,} values in {size:,} bytes")
                 name = chunk.path_in_schema
                 largest[name] = max(found.largest, largest.get(name, 0))
         return max(1, min(_MOST_ROWS, _BATCH // max(1, sum(largest.values()))))
@@ -222,7 +198,7 @@ class ParquetFile:
             known = dict(zip(used, taken, strict=True))
             return ["" if number is None else known[number] for number in numbers]
         try:
-            if pyarrow.types.is_binary(kind) or pyarrow.types.is_large_binary(kind):
+            if _is_bytes(kind):
                 values = [None if value is None else value.decode("utf-8") for value in array.to_pylist()]
             else:
                 values = _plain(array).to_pylist()
@@ -231,7 +207,7 @@ class ParquetFile:
                 f"{self.path}: the column {column.name!r} ({kind}) contains no text ({_first_line(error)}), in rows "
                 f"{row + 1} to {row + len(array)}. Write it as text or numbers."
             ) from None
-        fields = [_text(named(value, column.feature)) for value in values]
+        fields = [_csv_text(named(value, column.feature)) for value in values]
         if max(map(len, fields), default=0) > limits.LONGEST_LINE:
             raise UsageError(
                 f"{self.path}: the column {column.name!r} has a field of more than {limits.LONGEST_LINE:,} characters, "
@@ -240,10 +216,26 @@ class ParquetFile:
         return fields
 
 
-def is_parquet(path: str, pin: str = "") -> bool:
-    """Returns whether a file begins as Parquet does; a missing one does not."""
+class Column(NamedTuple):
+    """A column of a file.
+
+    Attributes:
+        name: its name, without spaces around it.
+        nested: whether it contains lists or structures.
+        image: whether it contains images: a structure of `bytes` and `path`, or bytes that begin as an image does.
+        feature: the description by `datasets`, or `None`.
+    """
+
+    name: str
+    nested: bool
+    image: bool
+    feature: Any
+
+
+def is_parquet(path: str, content: bytes | None = None) -> bool:
+    """Returns whether a file, or its content where that was read already, begins as Parquet; a missing one does not."""
     try:
-        return pages.is_parquet(read_start(path, len(pages.MAGIC), pin))
+        return pages.is_parquet(read_start(path, len(pages.MAGIC)) if content is None else content)
     except OSError:
         return False
 
@@ -259,7 +251,10 @@ def named(value: Any, feature: Any) -> Any:
         feature = feature.get("feature") if isinstance(value, dict) else [feature.get("feature")]
     if isinstance(value, dict):
         inner = feature if isinstance(feature, dict) else {}
-        return {name: named(one, _inner(inner.get(name))) for name, one in value.items()}
+        # `datasets` describes a list of structures as its values.
+        lists = {name: not isinstance(one, list) and class_names(one) for name, one in inner.items()}
+        inner = {name: [one] if lists[name] else one for name, one in inner.items()}
+        return {name: named(one, inner.get(name)) for name, one in value.items()}
     if isinstance(value, list):
         one = feature[0] if isinstance(feature, list) and feature else feature
         return [named(part, one) for part in value]
@@ -282,15 +277,8 @@ def class_names(feature: Any) -> tuple[str, ...]:
     return tuple(names) if isinstance(names, list) and all(isinstance(name, str) for name in names) else ()
 
 
-def _inner(feature: Any) -> Any:
-    """Returns the description of a list within a structure: `datasets` describes a list of structures as its values."""
-    return [feature] if class_names(feature) and not isinstance(feature, list) else feature
-
-
-def _text(value: Any) -> str:
-    if value is None or (isinstance(value, float) and math.isnan(value)):
-        return ""
-    return value if isinstance(value, str) else str(value)
+def _csv_text(value: Any) -> str:
+    return "" if value is None or (isinstance(value, float) and math.isnan(value)) else str(value)
 
 
 def _plain(array: Any) -> Any:
@@ -316,11 +304,14 @@ def _is_nested(kind: Any) -> bool:
 def _is_image(kind: Any) -> bool:
     import pyarrow
 
-    if not pyarrow.types.is_struct(kind):
-        return False
-    names = {kind[i].name: kind[i].type for i in range(kind.num_fields)}
-    holds = names.get("bytes")
-    return holds is not None and _is_bytes(holds)
+    members = range(kind.num_fields) if pyarrow.types.is_struct(kind) else ()
+    return any(kind[i].name == "bytes" and _is_bytes(kind[i].type) for i in members)
+
+
+def _is_bytes(kind: Any) -> bool:
+    import pyarrow
+
+    return bool(pyarrow.types.is_binary(kind) or pyarrow.types.is_large_binary(kind))
 
 
 def _features(metadata: Mapping[bytes, bytes] | None) -> Mapping[str, Any]:
@@ -364,25 +355,14 @@ def _opened(path: str, pin: str, flat: Sequence[int] = ()) -> Iterator[tuple[IO[
         try:
             file = parquet.ParquetFile(stream, **options)
             schema = file.schema_arrow
-            names, times = schema.names, Counter(schema.names)
-            texts = [names[i] for i in flat if times[names[i]] == 1 and _is_text(schema.field(i).type)]
+            names, kinds = schema.names, pyarrow.types
+            plain = [i for i in flat if kinds.is_string(schema.field(i).type) or kinds.is_binary(schema.field(i).type)]
+            texts = [names[i] for i in plain if names.count(names[i]) == 1]
             if texts:
                 file = parquet.ParquetFile(stream, read_dictionary=texts, **options)
             yield stream, file
         except (ValueError, pyarrow.ArrowException, OSError) as error:
             raise _unreadable(path, error) from None
-
-
-def _is_text(kind: Any) -> bool:
-    import pyarrow
-
-    return bool(pyarrow.types.is_string(kind) or pyarrow.types.is_binary(kind))
-
-
-def _is_bytes(kind: Any) -> bool:
-    import pyarrow
-
-    return bool(pyarrow.types.is_binary(kind) or pyarrow.types.is_large_binary(kind))
 
 
 def _import_pyarrow() -> Any:

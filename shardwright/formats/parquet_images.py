@@ -29,6 +29,7 @@ from shardwright.formats.sample_features import (
     REFUSED,
     SampleError,
     are_boxes,
+    are_texts,
     box_features,
     mask_name,
     texts,
@@ -97,9 +98,9 @@ def find_objects(files: Sequence[ParquetFile]) -> Objects:
     Raises:
         UsageError: a file is damaged, or the boxes are fractions.
     """
-    nested = tuple(dict.fromkeys(name for file in files for name in _structures(file)))
-    boxed = {name: members for name in nested if (members := _members(files, name)) and BOXES in members}
-    column = next(iter(boxed), "")
+    structures = _structures(files)
+    nested = tuple(structures)
+    column = next((name for name, members in structures.items() if BOXES in members), "")
     rest = tuple(name for name in nested if name != column)
     if not column:
         return Objects(left_out=nested)
@@ -109,7 +110,7 @@ def find_objects(files: Sequence[ParquetFile]) -> Objects:
         return Objects(left_out=nested, problem=f"{column}: `boxes` and `box_classes` are read")
     if others := [name for name in (*_LABELS, *named) if name in named and (name in _LABELS or name.startswith(_MASK))]:
         return Objects(left_out=nested, problem=f"{column}: the classes of the images are those of {others[0]}")
-    only = "" if category_of(boxed[column]) else column
+    only = "" if category_of(structures[column]) else column
     form, used = BoxForm(), dict[str, None]()
     for file in files:
         for row in file.rows([column]):
@@ -122,45 +123,34 @@ def find_objects(files: Sequence[ParquetFile]) -> Objects:
             f"{files[0].path}: {column}.bbox: the numbers are fractions of the image, and it is unknown which. Write "
             "them as [x, y, width, height] in pixels."
         )
-    if form.may_be_edges:
-        _compare(files, column, form, only)
-    return Objects(column, form, stated or tuple(sorted(used, key=_by_number)), only, rest)
-
-
-def _compare(files: Sequence[ParquetFile], column: str, form: BoxForm, only: str) -> None:
-    """Compares all boxes with the sizes of their images."""
-    for file in files:
+    for file in files if form.may_be_edges else ():  # The sizes of the images decide.
         rows = _Rows(file.columns, (), Objects())
         for row in file.rows([rows.image, column]):
             with suppress(ObjectError, ImageError):
                 header = read_header(_bytes_of(row[rows.image]), max_pixels=ANY_SIZE)
                 for box in read_boxes(row[column] or [], only):
                     form.compare(box.numbers, height=header.height, width=header.width)
+    return Objects(
+        column,
+        form,
+        stated
+        or tuple(sorted(used, key=lambda name: (not name.isdecimal(), int(name) if name.isdecimal() else 0, name))),
+        only,
+        rest,
+    )
 
 
-def _by_number(name: str) -> tuple[bool, int, str]:
-    return (not name.isdecimal(), int(name) if name.isdecimal() else 0, name)
-
-
-def _structures(file: ParquetFile) -> list[str]:
-    """Returns the columns of structures that are not images, such as `objects`."""
-    names = [column.name for column in file.columns if column.nested and not column.image]
-    found: dict[str, None] = {}
-    for row in islice(file.rows(names), _ROWS_SEEN) if names else ():
-        for name, value in row.items():
-            inside = value if isinstance(value, list) else [value]
-            found |= dict.fromkeys([name] if any(isinstance(one, dict) for one in inside) else [])
-    return list(found)
-
-
-def _members(files: Sequence[ParquetFile], name: str) -> dict[str, Any]:
-    """Returns the members of a structure, or of a list of them, with the first values."""
+def _structures(files: Sequence[ParquetFile]) -> dict[str, dict[str, Any]]:
+    """Returns the columns of structures that are not images, or of lists of them, with the first values of each."""
+    found: dict[str, dict[str, Any]] = {}
     for file in files:
-        for row in islice(file.rows([name]), _ROWS_SEEN):
-            for one in row[name] if isinstance(row[name], list) else [row[name]]:
-                if isinstance(one, dict):
-                    return one
-    return {}
+        names = [column.name for column in file.columns if column.nested and not column.image]
+        for row in islice(file.rows(names), _ROWS_SEEN) if names else ():
+            for name, value in row.items():
+                for one in value if isinstance(value, list) else [value]:
+                    if isinstance(one, dict):
+                        found.setdefault(name, one)
+    return found
 
 
 def _classes_of_boxes(file: ParquetFile, name: str) -> tuple[str, ...]:
@@ -226,7 +216,7 @@ class _Rows:
         """Returns the features of a row."""
         found: dict[str, FeatureValue] = {}
         image, edges, names = b"", row.get(_BOXES), row.get(_BOX_CLASSES)
-        boxed = are_boxes(edges) and isinstance(names, list) and all(isinstance(one, str) for one in names)
+        boxed = are_boxes(edges) and are_texts(names)
         for name, value in row.items():
             if name in self._renamed and (data := _bytes_of(value)):
                 found[self._renamed[name]] = data

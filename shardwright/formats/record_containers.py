@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import IO, NamedTuple
 
 from shardwright.formats import array_records, parquet_images, webdataset
@@ -12,6 +12,14 @@ from shardwright.formats.parquet_images import Objects
 from shardwright.formats.parquet_pages import is_parquet
 from shardwright.formats.webdataset import CLASSES_FILE, read_classes
 from shardwright.storage import Listing, open_file, read_bytes
+
+TAR, PARQUET, ARRAY_RECORD = "tar", "Parquet", "ArrayRecord"
+# What a file of each kind is, as a part of a sentence.
+MEANING = {
+    TAR: "is a tar file of samples (WebDataset)",
+    PARQUET: "is a Parquet file with images inside",
+    ARRAY_RECORD: "is an ArrayRecord file",
+}
 
 
 class Packed(NamedTuple):
@@ -47,86 +55,53 @@ class Described(NamedTuple):
         return [*self.objects.notes(), *order]
 
 
-class Container(NamedTuple):
-    """A kind of file.
-
-    Attributes:
-        kind: its name.
-        means: what a file of it is, as a part of a sentence.
-        begins: whether a file with this beginning may be one.
-        holds: whether a file that begins so has images.
-        write: writes its samples as TFRecords.
-    """
-
-    kind: str
-    means: str
-    begins: Callable[[bytes], bool]
-    holds: Callable[[Packed], bool]
-    write: Callable[[Packed, IO[bytes], Described], None]
-
-
-def _write_tar(file: Packed, copy: IO[bytes], described: Described) -> None:
-    with open_file(file.path, file.pin) as tar:
-        webdataset.write_records(tar, copy, file.name, described.classes)
-
-
-def _write_parquet(file: Packed, copy: IO[bytes], described: Described) -> None:
-    opened = ParquetFile.open(file.path, file.pin)
-    parquet_images.write_records(opened, copy, file.name, described.classes, described.objects)
-
-
-def _write_array_record(file: Packed, copy: IO[bytes], described: Described) -> None:
-    del described
-    array_records.write_records(file.path, file.pin, copy, file.name)
-
-
-def _always(file: Packed) -> bool:
-    del file
-    return True
-
-
-def _has_images(file: Packed) -> bool:
-    return parquet_images.has_images(ParquetFile.open(file.path, file.pin))
-
-
-_PARQUET = "Parquet"
-_TAR = "tar"
-_CONTAINERS = (
-    Container(_TAR, "is a tar file of samples (WebDataset)", webdataset.begins_as_tar, _always, _write_tar),
-    Container(_PARQUET, "is a Parquet file with images inside", is_parquet, _has_images, _write_parquet),
-    Container(
-        "ArrayRecord", "is an ArrayRecord file", array_records.begins_as_array_record, _always, _write_array_record
-    ),
-)
-
-
-def container_of(file: Packed, start: bytes) -> Container | None:
-    """Returns what a file of samples is; `None` where it is something else, such as a table.
+def container_of(file: Packed, start: bytes) -> str:
+    """Returns the kind of a file of samples, one of `MEANING`; empty where it is something else, such as a table.
 
     Raises:
         UsageError: it cannot be read, or the package that reads it is not installed.
     """
-    found = next((container for container in _CONTAINERS if container.begins(start)), None)
-    return found if found is not None and found.holds(file) else None
+    if webdataset.begins_as_tar(start):
+        return TAR
+    if array_records.begins_as_array_record(start):
+        return ARRAY_RECORD
+    has_images = is_parquet(start) and parquet_images.has_images(ParquetFile.open(file.path, file.pin))
+    return PARQUET if has_images else ""
 
 
-def describe(found: Listing, files: Sequence[tuple[Packed, Container]]) -> Described:
+def write_records(kind: str, file: Packed, copy: IO[bytes], described: Described) -> None:
+    """Writes the samples of a file as TFRecords.
+
+    Raises:
+        UsageError: it is damaged, or a sample cannot be understood.
+    """
+    if kind == TAR:
+        with open_file(file.path, file.pin) as tar:
+            webdataset.write_records(tar, copy, file.name, described.classes)
+    elif kind == PARQUET:
+        opened = ParquetFile.open(file.path, file.pin)
+        parquet_images.write_records(opened, copy, file.name, described.classes, described.objects)
+    else:
+        array_records.write_records(file.path, file.pin, copy, file.name)
+
+
+def describe(found: Listing, files: Sequence[tuple[Packed, str]]) -> Described:
     """Returns the description of a set of files.
 
     Args:
         found: all files of the input; tar files have the classes in a file next to them.
-        files: those of samples.
+        files: those of samples, with their kinds.
 
     Raises:
         UsageError: they cannot be read.
     """
-    kinds = {container.kind for _, container in files}
-    names = dict.fromkeys(_listed(found) if _TAR in kinds else ())
-    opened = [ParquetFile.open(file.path, file.pin) for file, container in files if container.kind == _PARQUET]
+    kinds = {kind for _, kind in files}
+    names = dict.fromkeys(_listed(found) if TAR in kinds else ())
+    opened = [ParquetFile.open(file.path, file.pin) for file, kind in files if kind == PARQUET]
     names |= dict.fromkeys(name for file in opened for name in parquet_images.classes_in(file))
     objects = parquet_images.find_objects(opened)
     names |= dict.fromkeys(objects.classes)
-    return Described(tuple(names), CLASSES_FILE if kinds == {_TAR} else "the files", objects)
+    return Described(tuple(names), CLASSES_FILE if kinds == {TAR} else "the files", objects)
 
 
 def _listed(found: Listing) -> tuple[str, ...]:

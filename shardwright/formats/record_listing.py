@@ -10,18 +10,18 @@ from __future__ import annotations
 import os
 import tempfile
 from array import array
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
-from itertools import islice
+from itertools import accumulate, islice
 from typing import IO
 
 from shardwright.dataset.manifest import MANIFEST_FILE, Manifest
 from shardwright.dataset.tfds_files import FEATURES_FILE, INFO_FILE
 from shardwright.errors import DatasetError, UsageError
 from shardwright.formats.export_record import RECORD_FILE
-from shardwright.formats.record_containers import Container, Packed, container_of, describe
+from shardwright.formats.record_containers import MEANING, Packed, container_of, describe, write_records
 from shardwright.formats.record_roles import KEY, Roles, Sampled, detect_roles
 from shardwright.formats.record_scan import FileScan, UnusableError, features_of, scan_file
 from shardwright.formats.webdataset import CLASSES_FILE
@@ -56,8 +56,8 @@ class RecordFiles:
         labeled: one byte per key; see `FileScan`.
         refused: records that cannot be used.
         paths: for each file, where its unpacked bytes are: its name, or an absolute path.
-        scratch: holds what was unpacked until it is dropped.
         notes: what was detected, for the user.
+        scratch: holds what was unpacked until it is dropped.
         classes: names of the classes in order, where the files, or one next to them, state them.
     """
 
@@ -69,8 +69,8 @@ class RecordFiles:
     labeled: bytearray
     refused: list[Refusal]
     paths: list[str]
-    scratch: tempfile.TemporaryDirectory[str] | None
     notes: tuple[str, ...]
+    scratch: tempfile.TemporaryDirectory[str] | None = None
     classes: tuple[str, ...] = ()
 
     def open(self, number: int) -> IO[bytes]:
@@ -90,8 +90,8 @@ def holds_records(files: Listing) -> str:
         start = _start(files, i)
         if begins_as_records(start):
             return f"{files.keys[i]} begins as a TFRecord file does"
-        if container := container_of(_packed(files, i), start):
-            return f"{files.keys[i]} {container.means}"
+        if kind := container_of(_packed(files, i), start):
+            return f"{files.keys[i]} {MEANING[kind]}"
     return ""
 
 
@@ -114,12 +114,11 @@ def list_records(found: Listing, *, task: str, columns: Mapping[str, str]) -> Re
         assert scratch is not None
         paths[i] = os.path.join(scratch.name, f"{i:06d}", os.path.basename(files.names[i]))
         os.makedirs(os.path.dirname(paths[i]))
-    packed = [(_packed(files, i), container) for i, container in containers.items()]
-    described = describe(found, packed)
+    described = describe(found, [(_packed(files, i), kind) for i, kind in containers.items()])
 
     def unpack(number: int) -> None:
         with _unpacked_file(files, number, paths[number]) as copy:
-            containers[number].write(_packed(files, number), copy, described)
+            write_records(containers[number], _packed(files, number), copy, described)
 
     for _ in map_threads(unpack, list(containers), _SCANNED_AT_ONCE):
         pass
@@ -136,56 +135,30 @@ def list_records(found: Listing, *, task: str, columns: Mapping[str, str]) -> Re
             with _unpacked_file(files, number, paths[number]) as copy:
                 return scan_file(file, copy, files.keys[number], roles)
 
-    whole = _Whole(files, roles, paths, trusted=KEY in columns)
-    for number, one in enumerate(map_threads(scan, range(len(files.keys)), _SCANNED_AT_ONCE)):
-        whole.add(number, one)
-    listing, positions, labeled = whole.sorted(refused)
-    notes = (roles.note(), *whole.notes())
+    scans = map_threads(scan, range(len(files.keys)), _SCANNED_AT_ONCE)
+    records = _join(files, paths, roles, scans, refused, trusted=KEY in columns)
     if scratch is not None:
-        kinds = {container.kind for container in containers.values()}
-        if any(i not in containers and path != files.names[i] for i, path in enumerate(paths)):
-            kinds.add("compressed")
-        notes = (*notes, f"tfrecord: {' and '.join(sorted(kinds))} files are unpacked to a temporary folder")
-    notes = (*notes, *described.notes())
-    parts = (listing, roles, whole.scan, positions, labeled, whole.refused, paths, scratch, notes, described.classes)
-    return RecordFiles(files, *parts)
+        kinds = set(containers.values())
+        kinds |= {"compressed"} if len(unpacked) > len(containers) else set()
+        records.notes += (f"tfrecord: {' and '.join(sorted(kinds))} files are unpacked to a temporary folder",)
+    records.notes += tuple(described.notes())
+    records.scratch, records.classes = scratch, described.classes
+    return records
 
 
-@contextmanager
-def _unpacked_file(files: Listing, number: int, path: str) -> Iterator[IO[bytes]]:
-    """Opens the file of the temporary folder that takes what a file unpacks to."""
-    most = partial(UNPACKING.check_unpacked, size=files.sizes[number])
-    try:
-        with scratch_file(path, most) as copy:
-            yield copy
-    except OverBudget as error:
-        raise UsageError(f"{files.keys[number]}: {error}. Leave it out, or write it unpacked.") from None
-
-
-def _packed(files: Listing, position: int) -> Packed:
-    return Packed(files.path(position), files.pin(position), files.keys[position])
-
-
-def _start(files: Listing, position: int) -> bytes:
-    try:
-        return read_start(files.path(position), _LOOK_INTO, files.pin(position))
-    except OSError:
-        return b""
-
-
-def _record_files(found: Listing) -> tuple[Listing, dict[int, Container], list[Refusal]]:
+def _record_files(found: Listing) -> tuple[Listing, dict[int, str], list[Refusal]]:
     """Returns the files to be scanned, which of them are containers, and the refused rest.
 
     Only shards of a dataset of ours are input.
     """
     shards = _own_shards(found)
-    kept, containers, refused = list[int](), dict[int, Container](), list(found.refused)
+    kept, containers, refused = list[int](), dict[int, str](), list(found.refused)
     for i, key in enumerate(found.keys):
         if shards and key not in shards:
             continue
         start = _start(found, i)
-        if container := container_of(_packed(found, i), start):
-            containers[len(kept)] = container
+        if kind := container_of(_packed(found, i), start):
+            containers[len(kept)] = kind
             kept.append(i)
         elif found.sizes[i] == 0 or key.lower().endswith(_ENDINGS) or begins_as_records(start):
             kept.append(i)
@@ -205,6 +178,28 @@ def _own_shards(found: Listing) -> frozenset[str]:
     return frozenset(shard.path for shard in manifest.shards)
 
 
+def _packed(files: Listing, position: int) -> Packed:
+    return Packed(files.path(position), files.pin(position), files.keys[position])
+
+
+def _start(files: Listing, position: int) -> bytes:
+    try:
+        return read_start(files.path(position), _LOOK_INTO, files.pin(position))
+    except OSError:
+        return b""
+
+
+@contextmanager
+def _unpacked_file(files: Listing, number: int, path: str) -> Iterator[IO[bytes]]:
+    """Opens the file of the temporary folder that takes what a file unpacks to."""
+    most = partial(UNPACKING.check_unpacked, size=files.sizes[number])
+    try:
+        with scratch_file(path, most) as copy:
+            yield copy
+    except OverBudget as error:
+        raise UsageError(f"{files.keys[number]}: {error}. Leave it out, or write it unpacked.") from None
+
+
 def _samples(files: Listing, opened: Callable[[int], IO[bytes]]) -> list[Sampled]:
     samples = []
     problem = ""
@@ -222,95 +217,56 @@ def _samples(files: Listing, opened: Callable[[int], IO[bytes]]) -> list[Sampled
     return samples
 
 
-@dataclass
-class _Whole:
-    """Puts the scans of the files together."""
+def _join(
+    files: Listing, paths: list[str], roles: Roles, scans: Iterable[FileScan], refused: list[Refusal], *, trusted: bool
+) -> RecordFiles:
+    """Puts the scans of files together: one summary, and one listing of all records by key."""
+    whole, counts = FileScan(), []
+    refused_records: list[Refusal] = []
+    for file, scan in zip(files.keys, scans, strict=True):
+        whole.add(scan)
+        counts.append(len(scan.keys))
+        problems = scan.problems.items()
+        refused_records += [Refusal(f"{file}/{record}", code, reason) for record, (code, reason) in problems]
+    numbered = [f"{file}/{number}" for file, count in zip(files.keys, counts, strict=True) for number in range(count)]
+    keys = _keys(whole, numbered, set(files.keys), trusted=trusted)
+    usable = [i for i, start in enumerate(whole.starts) if start >= 0]
+    usable.sort(key=keys.__getitem__)
+    file_of = [number for number, count in enumerate(counts) for _ in range(count)]
+    listing = Listing(
+        files.root,
+        [keys[i] for i in usable],
+        [part_path(paths[file_of[i]], whole.starts[i], whole.starts[i] + whole.sizes[i]) for i in usable],
+        [whole.sizes[i] for i in usable],
+        refused,
+        tuple(files.pins[file_of[i]] for i in usable) if files.pins else (),
+    )
+    position_of = array("q", [-1]) * len(keys)
+    for position, i in enumerate(usable):
+        position_of[i] = position
+    ends = list(accumulate(counts))
+    positions = [position_of[end - count : end] for count, end in zip(counts, ends, strict=True)]
+    labeled = bytearray(whole.labeled[i] for i in usable)
+    notes: tuple[str, ...] = (roles.note(),)
+    if unnamed := sum(keys[i] == numbered[i] for i in usable):
+        notes += (f"tfrecord: {unnamed} records have no safe key; they are called FILE/NUMBER",)
+    # The listing has them now.
+    whole.keys, whole.starts, whole.sizes, whole.labeled = [], array("q"), array("q"), bytearray()
+    return RecordFiles(files, listing, roles, whole, positions, labeled, refused_records, paths, notes)
 
-    files: Listing
-    roles: Roles
-    paths: list[str]
-    trusted: bool
-    scan: FileScan = field(default_factory=FileScan)
-    refused: list[Refusal] = field(default_factory=list)
-    counts: list[int] = field(default_factory=list)
-    unnamed: int = 0
 
-    def add(self, number: int, scan: FileScan) -> None:
-        """Adds a file."""
-        whole = self.scan
-        whole.keys += scan.keys
-        whole.starts += scan.starts
-        whole.sizes += scan.sizes
-        whole.labeled += scan.labeled
-        self.counts.append(len(scan.keys))
-        self.refused += [
-            Refusal(f"{self.files.keys[number]}/{record}", code, reason)
-            for record, (code, reason) in scan.problems.items()
-        ]
-        for text, where in scan.classes.items():
-            whole.classes.setdefault(text, where)
-        for text, numbers in scan.numbers.items():
-            whole.numbers.setdefault(text, set()).update(numbers)
-        whole.several = whole.several or scan.several
-        whole.filed = whole.filed or scan.filed
-        for name, kinds in scan.kinds.items():
-            whole.kinds.setdefault(name, set()).update(kinds)
-        for name, where in scan.mask_names.items():
-            whole.mask_names.setdefault(name, where)
-
-    def sorted(self, refused: list[Refusal]) -> tuple[Listing, list[array[int]], bytearray]:
-        """Returns the listing, the positions of every file's records in it, and which have a class."""
-        scan = self.scan
-        keys = self._keys()
-        usable = [i for i, start in enumerate(scan.starts) if start >= 0]
-        usable.sort(key=keys.__getitem__)
-        file_of = [number for number, count in enumerate(self.counts) for _ in range(count)]
-        listing = Listing(
-            self.files.root,
-            [keys[i] for i in usable],
-            [part_path(self.paths[file_of[i]], scan.starts[i], scan.starts[i] + scan.sizes[i]) for i in usable],
-            [scan.sizes[i] for i in usable],
-            refused,
-            tuple(self.files.pins[file_of[i]] for i in usable) if self.files.pins else (),
-        )
-        position_of = array("q", [-1]) * len(keys)
-        for position, i in enumerate(usable):
-            position_of[i] = position
-        positions, begin = [], 0
-        for count in self.counts:
-            positions.append(position_of[begin : begin + count])
-            begin += count
-        labeled = bytearray(scan.labeled[i] for i in usable)
-        # The listing has them now.
-        scan.keys, scan.starts, scan.sizes, scan.labeled = [], array("q"), array("q"), bytearray()
-        return listing, positions, labeled
-
-    def _keys(self) -> list[str]:
-        """Returns a key for every record: its own, if nothing else is called so, or file and number."""
-        own = self.scan.keys
-        usable = sum(start >= 0 for start in self.scan.starts)
-        if not self.trusted and 2 * len(set(own) - {""}) < usable:
-            own = [""] * len(own)  # A feature that names groups of records.
-        names = set(self.files.keys)
-        used: set[str] = set()
-        keys = []
-        for i, fallback in enumerate(self._numbered()):
-            file, _, number = own[i].rpartition("/")
-            # No record's own key may be what another one is called for want of a key.
-            key = fallback if own[i] in used or not own[i] or (file in names and number.isdigit()) else own[i]
-            if self.scan.starts[i] >= 0:
-                used.add(key)
-                self.unnamed += key is fallback
-            keys.append(key)
-        return keys
-
-    def _numbered(self) -> Iterator[str]:
-        for file, count in zip(self.files.keys, self.counts, strict=True):
-            for number in range(count):
-                yield f"{file}/{number}"
-
-    def notes(self) -> tuple[str, ...]:
-        """Messages for the user."""
-        if not self.unnamed:
-            return ()
-        return (f"tfrecord: {self.unnamed} records have no safe key; they are called FILE/NUMBER",)
+def _keys(scan: FileScan, numbered: Sequence[str], files: Collection[str], *, trusted: bool) -> list[str]:
+    """Returns a key for every record: its own, if nothing else is called so, or file and number."""
+    own = scan.keys
+    usable = sum(start >= 0 for start in scan.starts)
+    if not trusted and 2 * len(set(own) - {""}) < usable:
+        return list(numbered)  # A feature that names groups of records.
+    used: set[str] = set()
+    keys = []
+    for name, fallback, start in zip(own, numbered, scan.starts, strict=True):
+        file, _, number = name.rpartition("/")
+        # No record's own key may be what another one is called for want of a key.
+        keys.append(fallback if not name or name in used or (file in files and number.isdigit()) else name)
+        if start >= 0:
+            used.add(keys[-1])
+    return keys

@@ -97,13 +97,8 @@ class Roles:
 
     def note(self) -> str:
         """Returns what was detected, for the user."""
-        features = {
-            IMAGE: self.image,
-            "class": self.label,
-            "class number": self.number,
-            KEY: self.key,
-            CAPTION: self.caption,
-        }
+        features = {IMAGE: self.image, "class": self.label, "class number": self.number, KEY: self.key}
+        features[CAPTION] = self.caption
         shown = [f"{role} from feature {name!r}" for role, name in features.items() if name]
         if self.mask:
             name = self.mask.replace("(?P<name>[^/]+)", "<class>")
@@ -126,11 +121,8 @@ def detect_roles(samples: Sequence[Sampled], task: str, columns: Mapping[str, st
     found = _Found(samples)
     for role, name in columns.items():
         if name not in found.names:
-            raise ConfigError(
-                f"input.labels.columns.{role}",
-                f"{samples[0].where} has no feature {name!r}",
-                f"There are: {found.shown()}.",
-            )
+            problem = f"{samples[0].where} has no feature {name!r}"
+            raise ConfigError(f"input.labels.columns.{role}", problem, f"There are: {found.shown()}.")
     image = columns.get(IMAGE) or found.first(_IMAGES, found.is_image)
     if not image:
         raise found.unnamed("the image, as a file (JPEG, PNG, …; decoded pixels are not read)", IMAGE, found.is_image)
@@ -254,10 +246,8 @@ def _label(found: _Found, taken: Collection[str], groups: Sequence[Sequence[str]
                     f"{found.where}: {' and '.join(several)} may be the class. Choose one by input.labels.columns: "
                     f"{{label: {several[0]}}}."
                 )
-        if texts:
-            return texts[0], numbers[0] if numbers else ""
-        if numbers:
-            return numbers[0], ""
+        if present:
+            return (*texts, *numbers, "")[0], numbers[0] if texts and numbers else ""
     return "", ""
 
 

@@ -85,6 +85,21 @@ class FileScan:
     kinds: dict[str, set[str]] = field(default_factory=dict)
     mask_names: dict[str, str] = field(default_factory=dict)
 
+    def add(self, scan: FileScan) -> None:
+        """Adds the scan of the next file, without its problems."""
+        self.keys += scan.keys
+        self.starts += scan.starts
+        self.sizes += scan.sizes
+        self.labeled += scan.labeled
+        self.several, self.filed = self.several or scan.several, self.filed or scan.filed
+        for firsts, others in ((self.classes, scan.classes), (self.mask_names, scan.mask_names)):
+            for name, where in others.items():
+                firsts.setdefault(name, where)
+        for name, numbers in scan.numbers.items():
+            self.numbers.setdefault(name, set()).update(numbers)
+        for name, kinds in scan.kinds.items():
+            self.kinds.setdefault(name, set()).update(kinds)
+
 
 def scan_file(file: IO[bytes], copy: IO[bytes] | None, name: str, roles: Roles) -> FileScan:
     """Scans a file.
@@ -101,7 +116,9 @@ def scan_file(file: IO[bytes], copy: IO[bytes] | None, name: str, roles: Roles) 
         start, image, key, labeled = _NOWHERE, b"", "", 0
         try:
             features = features_of(record)
-            _check_refused(features)
+            refused = features.get(REFUSED, [])
+            if isinstance(refused, list) and len(refused) == 2:  # By its container.
+                raise UnusableError(*(text.decode("utf-8", "replace") for text in refused))
             image = image_of(features, roles)
             labels = labels_of(features, roles.label)
             key = _key(features, roles.key)
@@ -157,14 +174,6 @@ def image_of(features: Features, roles: Roles) -> bytes:
     return values[0]
 
 
-def _check_refused(features: Features) -> None:
-    """Raises `UnusableError` for a sample that its container refused."""
-    refused = features.get(REFUSED, [])
-    if isinstance(refused, list) and len(refused) == 2:
-        code, reason = (text.decode("utf-8", "replace") for text in refused)
-        raise UnusableError(code, reason)
-
-
 def labels_of(features: Features, name: str) -> list[str]:
     """Classes as the record writes them, in its order; numbers as text.
 
@@ -177,9 +186,8 @@ def labels_of(features: Features, name: str) -> list[str]:
             raise UnusableError(BAD_FEATURE, f"feature {name!r} holds {_amount(values)}; a class is a number or a text")
         return [str(value) for value in values.tolist()]
     if not all(map(is_text, values)):
-        raise UnusableError(
-            BAD_FEATURE, f"feature {name!r} holds bytes that are not UTF-8; a class is a number or a text"
-        )
+        problem = f"feature {name!r} holds bytes that are not UTF-8; a class is a number or a text"
+        raise UnusableError(BAD_FEATURE, problem)
     return [text for value in values if (text := value.decode("utf-8").strip())]
 
 

@@ -25,6 +25,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -57,10 +58,14 @@ _WORDS = frozenset(
 _LONGEST_WORD = 8
 _ENCODED_PIXELS = "encodedpixels"
 _ONE_CLASS = "mask"
-_ORDERS = (
-    Reading("positions go down the columns", {"input.labels.rle.order": COLUMN}),
-    Reading("positions go along the rows", {"input.labels.rle.order": ROW}),
-)
+# Published sets by the headers of image, class and mask, reduced to letters and digits, and those in row order.
+_SETS = {
+    ("id", "", "rlemask"): "TGS salt",
+    ("img", "", "rlemask"): "Carvana",
+    ("id", "", "annotation"): "Sartorius",
+    ("id", "class", "segmentation"): "UW-Madison",
+}
+_BY_ROW = ("Carvana", "Sartorius", "UW-Madison")
 # Columns next to image and mask that are not a class of the mask: those of Data Science Bowl's and Sartorius' tables.
 _DESCRIBING = frozenset(
     ("height", "width", "usage", "celltype", "platetime", "sampledate", "sampleid", "elapsedtimedelta")
@@ -69,256 +74,8 @@ _DESCRIBING = frozenset(
 _MOST_SAMPLES, _IMAGES, _TRIED_IMAGES = 256, 32, 256
 
 
-class SampleCell(NamedTuple):
-    """A row looked at beforehand.
-
-    Attributes:
-        text: its code, not empty.
-        extension: whether the table names the image with its extension.
-        height: rows of the image.
-        width: columns of the image.
-    """
-
-    text: str
-    extension: bool
-    height: int
-    width: int
-
-
-@dataclass(frozen=True)
-class Layout:
-    """How a table of run lengths is read.
-
-    Attributes:
-        dialect: how its codes are written.
-        unlisted: what an image without a row is, unless it is configured: `empty` or `fail`.
-        reason: how that was detected, for the user.
-        set_name: the published set that the header is of, or empty.
-    """
-
-    dialect: Dialect
-    unlisted: str
-    reason: str
-    set_name: str = ""
-
-
-class _Set(NamedTuple):
-    """A published set: its name, the order of its codes, what an image without a row is."""
-
-    name: str
-    order: str = COLUMN
-    unlisted: str = "fail"
-
-
-# By the headers of image, class and mask, reduced to letters and digits.
-_SETS = {
-    ("id", "", "rlemask"): _Set("TGS salt"),
-    ("img", "", "rlemask"): _Set("Carvana", ROW),
-    ("id", "", "annotation"): _Set("Sartorius", ROW),
-    ("id", "class", "segmentation"): _Set("UW-Madison", ROW),
-}
-
-
-def detect_layout(
-    path: str, headers: Mapping[str, str], samples: Sequence[SampleCell], code: Mapping[str, str | int]
-) -> Layout:
-    """Detects the layout of a table.
-
-    Args:
-        path: the table, for messages.
-        headers: role -> header of the columns that are used.
-        samples: some of its rows.
-        code: `runs`, `order` and `base` where they are configured; they win.
-
-    Raises:
-        UsageError: two dialects fit equally, or the masks contradict the header. Names the option that decides.
-    """
-    where = f"{path}, column {headers[MASK]!r}"
-    named = dialect_of_header(headers[MASK])
-    if named is not None and not code:
-        return Layout(named, "empty" if LABEL in headers else "fail", "the header states it")
-    runs, why_runs = _detect_runs(where, headers, samples, code)
-    known = _known_set(headers, runs, samples)
-    if known is not None:
-        unlisted, why_set = known.unlisted, f"the header is that of {known.name}"
-    else:
-        unlisted, why_set = "empty" if LABEL in headers else "fail", ""
-    if runs == COUNTS:
-        return Layout(COCO, unlisted, why_runs)
-    base, why_base = _detect_base(known, runs, samples, code)
-    # This holds for any first rows: a marker may come late.
-    empty = ("",) if runs == ABSOLUTE and _is_absolute(headers) else SIIM.empty
-    dialect = Dialect(runs, COLUMN, base, empty)
-    order, why_order = _detect_order(where, known, dialect, samples, code)
-    reasons = [why for why in (why_set, why_runs, why_base, why_order) if why]
-    return Layout(Dialect(runs, order, base, empty), unlisted, "; ".join(reasons), known.name if known else "")
-
-
-def _known_set(headers: Mapping[str, str], runs: str, samples: Sequence[SampleCell]) -> _Set | None:
-    image, label, mask = (reduce_header(headers.get(role, "")) for role in (IMAGE, LABEL, MASK))
-    one_class = LABEL not in headers and IMAGE_LABEL not in headers
-    if runs == RELATIVE:
-        return _Set("SIIM-ACR") if one_class and mask == _ENCODED_PIXELS else None
-    if runs == COUNTS:
-        return None
-    if IMAGE_LABEL in headers:
-        with_ids = "classid" in reduce_header(headers[IMAGE_LABEL])
-        return _Set("Severstal" if with_ids else "Understanding Clouds")
-    if mask != _ENCODED_PIXELS:
-        return _SETS.get((image, label, mask))
-    if not one_class:
-        return _Set("Severstal", unlisted="empty")
-    if samples and not any(sample.extension for sample in samples):
-        return _Set("Data Science Bowl 2018")
-    return _Set("Airbus ships", unlisted="empty")
-
-
-def _detect_runs(
-    where: str, headers: Mapping[str, str], samples: Sequence[SampleCell], code: Mapping[str, str | int]
-) -> tuple[str, str]:
-    """Returns the meaning of the numbers, and why."""
-    if "encoding" in code:
-        return str(code["encoding"]), "input.labels.rle.encoding is set"
-    if "start" in code:
-        return ABSOLUTE, ""
-    counts = sum(_is_counts(sample) for sample in samples)
-    # No other code can be read as counts, so a few damaged ones are not a contradiction.
-    if 2 * counts > sum(sample.text != _NO_MASK for sample in samples):
-        if code.get("order") == ROW:
-            raise UsageError(f"{where}: holds COCO counts, which go column by column. Remove input.labels.rle.order.")
-        return COUNTS, f"the numbers of {counts} rows are counts that fill their images"
-    return (ABSOLUTE, "") if _is_absolute(headers) else _relative_or_absolute(where, samples)
-
-
-def _is_absolute(headers: Mapping[str, str]) -> bool:
-    """Returns whether a header is that of a set with absolute starts only; two of them share SIIM-ACR's."""
-    names = tuple(reduce_header(headers.get(role, "")) for role in (IMAGE, LABEL, MASK))
-    return IMAGE_LABEL in headers or names in _SETS or (LABEL in headers and names[2] == _ENCODED_PIXELS)
-
-
-def _is_counts(sample: SampleCell) -> bool:
-    try:
-        COCO.parse(sample.text, height=sample.height, width=sample.width)
-    except RleError:
-        return False
-    return True
-
-
-def _relative_or_absolute(where: str, samples: Sequence[SampleCell]) -> tuple[str, str]:
-    """Decides by codes of several runs, and by the outlines of their masks where both meanings fit the image.
-
-    Absolute starts ascend in most sets, though not in all. Offsets seldom do. As the wrong ones, runs are apart.
-    """
-    absolute = relative = either = ascending = 0
-    for sample in samples:
-        numbers = read_numbers(sample.text)
-        if numbers is None or len(numbers) < 4 or len(numbers) % 2:
-            continue
-        starts, lengths = numbers[::2].astype(np.float64), numbers[1::2].astype(np.float64)
-        ends = starts + lengths
-        size = sample.height * sample.width
-        if ends.max() > size + 1 or ends.sum() > size:
-            relative += bool(ends.max() > size + 1)
-            absolute += bool(ends.sum() > size)
-            continue
-        sorted_ = not (starts[1:] < ends[:-1]).any()
-        as_starts = _outline(Dialect(ABSOLUTE, base=int(starts.min() > 0)), sample, lengths.sum())
-        as_offsets = _outline(SIIM, sample, lengths.sum())
-        if as_offsets >= _CLEAR * as_starts:
-            absolute += 1
-        elif sorted_:
-            ascending += 1
-        elif as_starts >= _CLEAR * as_offsets:
-            relative += 1
-        else:
-            either += 1
-    if relative >= max(_SEVERAL, _MAJORITY * absolute):
-        return RELATIVE, f"starts do not ascend in {relative} rows, and as offsets they draw shorter outlines"
-    if absolute >= max(1, _MAJORITY * (relative + either)):
-        return ABSOLUTE, ""
-    marked = any(sample.text == _NO_MASK for sample in samples)
-    contrary = relative or either > ascending or (marked and absolute)
-    if contrary and (not marked or absolute + relative + either >= _SEVERAL):
-        raise UsageError(
-            f"{where}: starts may be absolute, or relative to the run before. {absolute} of the first rows fit "
-            f"absolute starts alone, or better, {relative} relative ones, and {either} fit both but do not ascend. Set "
-            "input.labels.rle.encoding: absolute or relative."
-        ).with_readings(
-            Reading("starts are positions in the image", {"input.labels.rle.encoding": ABSOLUTE}),
-            Reading("starts count from the end of the run before", {"input.labels.rle.encoding": RELATIVE}),
-        )
-    return (RELATIVE, f"{_NO_MASK} means no mask, as in SIIM-ACR") if marked else (ABSOLUTE, "")
-
-
-def _outline(dialect: Dialect, sample: SampleCell, pixels: float) -> float:
-    """Returns the length of the outline of a mask, in the order that has the shorter one.
-
-    Args:
-        dialect: the meaning of the numbers.
-        sample: a code that fits its image.
-        pixels: the sum of the lengths of its runs. Hidden sides count, too, if runs overlap.
-    """
-    height, width = sample.height, sample.width
-    try:
-        runs = dialect.parse_in_order(sample.text, height=height, width=width)
-    except RleError:
-        return math.nan  # It is neither longer nor shorter than another.
-    return min(perimeter(runs, height, width), perimeter(runs, width, height)) + 2 * (pixels - area(runs))
-
-
-def _detect_base(
-    known: _Set | None, runs: str, samples: Sequence[SampleCell], code: Mapping[str, str | int]
-) -> tuple[int, str]:
-    if "start" in code:
-        return int(code["start"]), "input.labels.rle.start is set"
-    if runs == RELATIVE:
-        return SIIM.base, ""
-    if known is None:
-        for sample in samples:
-            numbers = read_numbers(sample.text)
-            if numbers is not None and len(numbers) and not numbers[::2].all():
-                return 0, "a start is 0"
-    return 1, ""
-
-
-def _detect_order(
-    where: str, known: _Set | None, dialect: Dialect, samples: Sequence[SampleCell], code: Mapping[str, str | int]
-) -> tuple[str, str]:
-    if "order" in code:
-        return str(code["order"]), "input.labels.rle.order is set"
-    by_column = by_row = masks = 0
-    for text, _, height, width in samples:
-        try:
-            runs = dialect.parse_in_order(text, height=height, width=width)
-        except RleError:
-            continue  # It is reported again, with its row, when the image is written.
-        by_column += perimeter(runs, height, width)
-        by_row += perimeter(runs, width, height)
-        masks += bool(len(runs))
-    shorter, longer = sorted((by_column, by_row))
-    smooth = COLUMN if by_column <= by_row else ROW
-    ratio = longer / max(shorter, 1)
-    if known is not None:
-        if known.order != smooth and ratio >= _CONTRARY and longer - shorter >= _EDGES:
-            raise UsageError(
-                f"{where}: the header is that of {known.name}, whose runs go {known.order} by {known.order}, but drawn "
-                f"so, the outlines of {masks} masks are {ratio:.1f} times as long as {smooth} by {smooth}. Set "
-                "input.labels.rle.order: column or row."
-            ).with_readings(*_ORDERS)
-        return known.order, ""
-    if ratio >= _CLEAR and longer - shorter >= _EDGES:
-        return smooth, f"the other way the outlines of {masks} masks are {ratio:.1f} times as long"
-    if not masks:
-        return COLUMN, ""
-    raise UsageError(
-        f"{where}: whether runs go column by column or row by row cannot be detected. The header is not that of a "
-        f"known set, and the outlines of {masks} masks are about as long both ways (as always in square images). Set "
-        "input.labels.rle.order: column or row."
-    ).with_readings(*_ORDERS)
-
-
 class RleCsv(CsvFormat):
-    """See `CsvFormat`. Image and class are in one column (`image_label`), in two, or the only class is not named.
+    """Run lengths: image and class are in one column (`image_label`), in two, or the only class is not named.
 
     Args:
         given: the table.
@@ -336,7 +93,9 @@ class RleCsv(CsvFormat):
         self._words = _WORDS - {_NO_MASK} if record is None else frozenset[str]()
         self._lines_of_words: dict[str, int] = {}
         self._other_texts = 0
+        self._starts_at_0: list[int] = []
         self._ignores = record is not None and record.ignored
+        self._known_classes = {*(given.classes or ()), *([IGNORED] if self._ignores else [])}
         table, columns = given.table, given.columns
         self.mask_column = table.header[columns[MASK]]
         self._sizes = tuple(map(table.header.index, size_columns(table.header)))
@@ -344,8 +103,7 @@ class RleCsv(CsvFormat):
         if LABEL not in columns and IMAGE_LABEL not in columns:
             # A column that is named as a caption or a feature is not a class.
             known = [table.header[i] for i in (*columns.values(), *given.captions)] + given.further.named
-            known += size_columns(table.header)
-            self._one_class = _one_class(table, known, given.classes)
+            self._one_class = _one_class(table, [*known, *size_columns(table.header)], given.classes)
         headers = {role: table.header[column] for role, column in columns.items()}
         if record is not None and not code:
             layout = Layout(record.dialect, record.unlisted, f"{RECORD_FILE} states it")
@@ -355,7 +113,6 @@ class RleCsv(CsvFormat):
         self._words |= {_NO_MASK} if record is None else set()
         self._set_name = layout.set_name
         self._base_is_stated = "start" in code or record is not None
-        self._starts_at_0: list[int] = []
         if code.keys() >= {"encoding", "order", "start"}:
             how = ", as input.labels.rle has it"
         else:
@@ -364,41 +121,33 @@ class RleCsv(CsvFormat):
         self._notes += (f"run lengths: {self.dialect}{how}",)
 
     def survey(self) -> Survey:
-        """See `AnnotationFormat.survey`."""
-        survey = self._survey_once()
+        self._lines_of_words.clear()  # Those of the samples, before the dialect was known.
+        survey = super().survey()
         if self._lines_of_words and self._other_texts:
-            self._words = frozenset()  # Further fields are no codes, so nothing says what a word means.
-            survey = self._survey_once()
+            # Further fields are no codes, so nothing says what a word means.
+            self._words, self._lines_of_words, self._starts_at_0 = frozenset(), {}, []
+            survey = super().survey()
         survey.ignore = self._ignores
         for word, line in self._lines_of_words.items():
             note = f"run lengths: {word!r} means no mask, since all other fields are codes (the first is row {line})"
             survey.notes = (*survey.notes, note)
-        if self._starts_at_0 and self.dialect.base == 1:
+        if self._starts_at_0 and self.dialect.base == 1 and not self._base_is_stated:
             self._count_from_0(survey)
         return survey
 
-    def _survey_once(self) -> Survey:
-        self._starts_at_0.clear()
-        self._lines_of_words.clear()
-        self._other_texts = 0
-        return super().survey()
-
-    def _look(self, image: int, annotation: RawAnnotation) -> None:
-        if annotation.row is not None:
-            super()._look(image, annotation)
+    def _look(self, image: int, annotation: RawAnnotation) -> str:
         text = annotation.text
         if not text or self.dialect.runs == COUNTS:
-            return
+            return ""
         # All but a few texts have no 0 at all: no need to read their numbers.
-        if (" 0 " in text or text[:2] == "0 ") and self.dialect.runs == ABSOLUTE:
-            numbers = read_numbers(text)
-            if numbers is not None and not numbers[::2].all():
-                self._starts_at_0.append(annotation.line)
+        zero = " 0 " in text or text[:2] == "0 "
+        if zero and self.dialect.runs == ABSOLUTE and _starts_at_0(text):
+            self._starts_at_0.append(annotation.line)
         # Pairs of numbers, as they are nearly always written, need not be read.
-        pairs = text.count(" ") % 2 and text[0].isdecimal() and text[-1].isdecimal()
-        if not pairs:
+        if not (text.count(" ") % 2 and text[0].isdecimal() and text[-1].isdecimal()):
             numbers = read_numbers(text)
             self._other_texts += numbers is None or len(numbers) % 2
+        return ""
 
     def _count_from_0(self, survey: Survey) -> None:
         """Takes starts of 0, anywhere in the table, as evidence that they count from 0.
@@ -406,8 +155,6 @@ class RleCsv(CsvFormat):
         Raises:
             UsageError: the header is that of a set whose starts count from 1.
         """
-        if self._base_is_stated:
-            return  # The rows are broken, and reported when their images are written.
         rows = counted(len(self._starts_at_0), "row has a start of 0", "rows have a start of 0")
         first = f"the first is row {self._starts_at_0[0]}"
         if self._set_name:
@@ -422,7 +169,6 @@ class RleCsv(CsvFormat):
         survey.notes = (*survey.notes, f"run lengths: starts count from 0, since {rows} ({first})")
 
     def resolved(self, options: LabelsConfig) -> LabelsConfig:
-        """See `AnnotationFormat.resolved`."""
         resolved, dialect = super().resolved(options), self.dialect
         if self._record is not None:
             return resolved
@@ -445,19 +191,21 @@ class RleCsv(CsvFormat):
         elif len(text) <= _LONGEST_WORD and "".join(text.lower().split()) in self._words:
             self._lines_of_words.setdefault(text, row.line)
             text = ""
-        if IMAGE_LABEL in self._columns:
-            name, label = self._split(row.fields[self._columns[IMAGE_LABEL]].strip())
+        columns = self._columns
+        if IMAGE_LABEL in columns:
+            name, label = self._split(row.fields[columns[IMAGE_LABEL]].strip())
         else:
-            name = row.fields[self._columns[IMAGE]].strip()
-            label = self._one_class or row.fields[self._columns[LABEL]].strip()
+            name = row.fields[columns[IMAGE]].strip()
+            label = self._one_class or row.fields[columns[LABEL]].strip()
         problem = "names no image" if not name else "has a mask but names no class" if text and not label else ""
-        size = None
-        if self._sizes:
-            try:
-                size = read_text_size(row.fields[self._sizes[0]], row.fields[self._sizes[1]], "image ")
-            except ObjectError as error:
-                problem = problem or str(error)
         image = self._names.find(name)
+        if not self._sizes:
+            return RawAnnotation(row.line, name, image, (label,) if label else (), text, problem)
+        size = None
+        try:
+            size = read_text_size(row.fields[self._sizes[0]], row.fields[self._sizes[1]], "image ")
+        except ObjectError as error:
+            problem = problem or str(error)
         return RawAnnotation(row.line, name, image, (label,) if label else (), text, problem, stated_size=size)
 
     def _sample_cells(self, size_of: Callable[[int], tuple[int, int] | None]) -> list[SampleCell]:
@@ -491,7 +239,7 @@ class RleCsv(CsvFormat):
         cut = value.rfind("_")
         while cut >= 0:
             pair = value[:cut], value[cut + 1 :]
-            if pair[1] and self._may_be_class(pair[1]):
+            if pair[1] and (self._classes is None or pair[1] in self._known_classes or as_integer(pair[1]) is not None):
                 image = self._names.find(pair[0])
                 if image is not None:
                     existing.append((image, pair))
@@ -508,10 +256,6 @@ class RleCsv(CsvFormat):
                 "the classes in input.classes."
             )
         return existing[0][1] if existing else likely or possible or (value, "")
-
-    def _may_be_class(self, text: str) -> bool:
-        known = self._classes is None or text in self._classes or as_integer(text) is not None
-        return known or (self._ignores and text == IGNORED)
 
 
 def _one_class(table: Table, known: Collection[str], classes: Mapping[str, int | None] | None) -> str:
@@ -549,3 +293,233 @@ def _one_class(table: Table, known: Collection[str], classes: Mapping[str, int |
             Reading("all masks are of one class", {"input.classes": [_ONE_CLASS]}),
         )
     return _ONE_CLASS
+
+
+class SampleCell(NamedTuple):
+    """A row looked at beforehand.
+
+    Attributes:
+        text: its code, not empty.
+        extension: whether the table names the image with its extension.
+        height: rows of the image.
+        width: columns of the image.
+    """
+
+    text: str
+    extension: bool
+    height: int
+    width: int
+
+
+@dataclass(frozen=True)
+class Layout:
+    """How a table of run lengths is read.
+
+    Attributes:
+        dialect: how its codes are written.
+        unlisted: what an image without a row is, unless it is configured: `empty` or `fail`.
+        reason: how that was detected, for the user.
+        set_name: the published set that the header is of, or empty.
+    """
+
+    dialect: Dialect
+    unlisted: str
+    reason: str
+    set_name: str = ""
+
+
+def detect_layout(
+    path: str, headers: Mapping[str, str], samples: Sequence[SampleCell], code: Mapping[str, str | int]
+) -> Layout:
+    """Detects the layout of a table.
+
+    Args:
+        path: the table, for messages.
+        headers: role -> header of the columns that are used.
+        samples: some of its rows.
+        code: `encoding`, `order` and `start` where they are configured; they win.
+
+    Raises:
+        UsageError: two dialects fit equally, or the masks contradict the header. Names the option that decides.
+    """
+    named = dialect_of_header(headers[MASK])
+    if named is not None and not code:
+        return Layout(named, "empty" if LABEL in headers else "fail", "the header states it")
+    return _Codes(f"{path}, column {headers[MASK]!r}", headers, samples, code).layout()
+
+
+@dataclass(frozen=True)
+class _Codes:
+    """Codes of a table, from which its layout is detected; the attributes are the arguments of `detect_layout`."""
+
+    where: str
+    headers: Mapping[str, str]
+    samples: Sequence[SampleCell]
+    code: Mapping[str, str | int]
+
+    def layout(self) -> Layout:
+        image, label, mask = (reduce_header(self.headers.get(role, "")) for role in (IMAGE, LABEL, MASK))
+        names = (image, label, mask)
+        classed = LABEL in self.headers
+        # The header is that of a set with absolute starts only; two of these share SIIM-ACR's.
+        encoded = mask == _ENCODED_PIXELS
+        is_absolute = IMAGE_LABEL in self.headers or names in _SETS or (classed and encoded)
+        runs, why_runs = self._runs(is_absolute)
+        known = self._known_set(names, runs)
+        # Sets in which an image without objects has no row.
+        without_row = classed and (not known or known == "Severstal")
+        unlisted = "empty" if without_row or known == "Airbus ships" else "fail"
+        if runs == COUNTS:
+            return Layout(COCO, unlisted, why_runs)
+        base, why_base = 1, ""
+        if "start" in self.code:
+            base, why_base = int(self.code["start"]), "input.labels.rle.start is set"
+        elif runs == RELATIVE:
+            base = SIIM.base
+        elif not known and any(_starts_at_0(sample.text) for sample in self.samples):
+            base, why_base = 0, "a start is 0"
+        # This holds for any first rows: a marker may come late.
+        dialect = Dialect(runs, COLUMN, base, ("",) if runs == ABSOLUTE and is_absolute else SIIM.empty)
+        order, why_order = self._order(known, dialect)
+        why_set = f"the header is that of {known}" if known else ""
+        reasons = [why for why in (why_set, why_runs, why_base, why_order) if why]
+        return Layout(replace(dialect, order=order), unlisted, "; ".join(reasons), known)
+
+    def _known_set(self, names: tuple[str, str, str], runs: str) -> str:
+        """Returns the published set that the header is of, or nothing."""
+        one_class = LABEL not in self.headers and IMAGE_LABEL not in self.headers
+        encoded = names[2] == _ENCODED_PIXELS
+        if runs == RELATIVE:
+            return "SIIM-ACR" if one_class and encoded else ""
+        if runs == COUNTS:
+            return ""
+        if IMAGE_LABEL in self.headers:
+            with_ids = "classid" in reduce_header(self.headers[IMAGE_LABEL])
+            return "Severstal" if with_ids else "Understanding Clouds"
+        if not encoded:
+            return _SETS.get(names, "")
+        if not one_class:
+            return "Severstal"
+        without_ending = self.samples and not any(sample.extension for sample in self.samples)
+        return "Data Science Bowl 2018" if without_ending else "Airbus ships"
+
+    def _runs(self, is_absolute: bool) -> tuple[str, str]:
+        """Returns the meaning of the numbers, and why."""
+        if "encoding" in self.code:
+            return str(self.code["encoding"]), "input.labels.rle.encoding is set"
+        if "start" in self.code:
+            return ABSOLUTE, ""
+        counts = 0
+        for text, _, height, width in self.samples:
+            with suppress(RleError):
+                COCO.parse(text, height=height, width=width)
+                counts += 1
+        # No other code can be read as counts, so a few damaged ones are not a contradiction.
+        if 2 * counts > sum(sample.text != _NO_MASK for sample in self.samples):
+            if self.code.get("order") == ROW:
+                raise UsageError(
+                    f"{self.where}: holds COCO counts, which go column by column. Remove input.labels.rle.order."
+                )
+            return COUNTS, f"the numbers of {counts} rows are counts that fill their images"
+        return (ABSOLUTE, "") if is_absolute else self._relative_or_absolute()
+
+    def _relative_or_absolute(self) -> tuple[str, str]:
+        """Decides by codes of several runs, and by the outlines of their masks where both meanings fit the image.
+
+        Absolute starts ascend in most sets, though not in all. Offsets seldom do. As the wrong ones, runs are apart.
+        """
+        absolute = relative = either = ascending = 0
+        for sample in self.samples:
+            numbers = read_numbers(sample.text)
+            if numbers is None or len(numbers) < 4 or len(numbers) % 2:
+                continue
+            starts, lengths = numbers[::2].astype(np.float64), numbers[1::2].astype(np.float64)
+            ends = starts + lengths
+            size = sample.height * sample.width
+            if ends.max() > size + 1 or ends.sum() > size:
+                relative += bool(ends.max() > size + 1)
+                absolute += bool(ends.sum() > size)
+                continue
+            as_starts = _outline(Dialect(ABSOLUTE, base=int(starts.min() > 0)), sample, lengths.sum())
+            as_offsets = _outline(SIIM, sample, lengths.sum())
+            if as_offsets >= _CLEAR * as_starts:
+                absolute += 1
+            elif not (starts[1:] < ends[:-1]).any():
+                ascending += 1
+            elif as_starts >= _CLEAR * as_offsets:
+                relative += 1
+            else:
+                either += 1
+        if relative >= max(_SEVERAL, _MAJORITY * absolute):
+            return RELATIVE, f"starts do not ascend in {relative} rows, and as offsets they draw shorter outlines"
+        if absolute >= max(1, _MAJORITY * (relative + either)):
+            return ABSOLUTE, ""
+        marked = any(sample.text == _NO_MASK for sample in self.samples)
+        contrary = relative or either > ascending or (marked and absolute)
+        if contrary and (not marked or absolute + relative + either >= _SEVERAL):
+            raise UsageError(
+                f"{self.where}: starts may be absolute, or relative to the run before. {absolute} of the first rows "
+                f"fit absolute starts alone, or better, {relative} relative ones, and {either} fit both but do not "
+                "ascend. Set input.labels.rle.encoding: absolute or relative."
+            ).with_readings(
+                Reading("starts are positions in the image", {"input.labels.rle.encoding": ABSOLUTE}),
+                Reading("starts count from the end of the run before", {"input.labels.rle.encoding": RELATIVE}),
+            )
+        return (RELATIVE, f"{_NO_MASK} means no mask, as in SIIM-ACR") if marked else (ABSOLUTE, "")
+
+    def _order(self, known: str, dialect: Dialect) -> tuple[str, str]:
+        """Returns whether positions go down the columns or along the rows, and why."""
+        if "order" in self.code:
+            return str(self.code["order"]), "input.labels.rle.order is set"
+        by_column = by_row = masks = 0
+        for text, _, height, width in self.samples:
+            with suppress(RleError):  # It is reported again, with its row, when the image is written.
+                runs = dialect.parse_in_order(text, height=height, width=width)
+                by_column += perimeter(runs, height, width)
+                by_row += perimeter(runs, width, height)
+                masks += bool(len(runs))
+        shorter, longer = sorted((by_column, by_row))
+        smooth = COLUMN if by_column <= by_row else ROW
+        ratio = longer / max(shorter, 1)
+        order = ROW if known in _BY_ROW else COLUMN
+        if known:
+            if order == smooth or ratio < _CONTRARY or longer - shorter < _EDGES:
+                return order, ""
+            problem = (
+                f"the header is that of {known}, whose runs go {order} by {order}, but drawn so, the outlines of "
+                f"{masks} masks are {ratio:.1f} times as long as {smooth} by {smooth}"
+            )
+        elif ratio >= _CLEAR and longer - shorter >= _EDGES:
+            return smooth, f"the other way the outlines of {masks} masks are {ratio:.1f} times as long"
+        elif not masks:
+            return COLUMN, ""
+        else:
+            problem = (
+                "whether runs go column by column or row by row cannot be detected. The header is not that of a known "
+                f"set, and the outlines of {masks} masks are about as long both ways (as always in square images)"
+            )
+        raise UsageError(f"{self.where}: {problem}. Set input.labels.rle.order: column or row.").with_readings(
+            Reading("positions go down the columns", {"input.labels.rle.order": COLUMN}),
+            Reading("positions go along the rows", {"input.labels.rle.order": ROW}),
+        )
+
+
+def _outline(dialect: Dialect, sample: SampleCell, pixels: float) -> float:
+    """Returns the length of the outline of a mask, in the order that has the shorter one.
+
+    Args:
+        dialect: the meaning of the numbers.
+        sample: a code that fits its image.
+        pixels: the sum of the lengths of its runs. Hidden sides count, too, if runs overlap.
+    """
+    height, width = sample.height, sample.width
+    try:
+        runs = dialect.parse_in_order(sample.text, height=height, width=width)
+    except RleError:
+        return math.nan  # It is neither longer nor shorter than another.
+    return min(perimeter(runs, height, width), perimeter(runs, width, height)) + 2 * (pixels - area(runs))
+
+
+def _starts_at_0(text: str) -> bool:
+    numbers = read_numbers(text)
+    return numbers is not None and not numbers[::2].all()

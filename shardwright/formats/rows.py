@@ -9,13 +9,13 @@ import os
 from abc import abstractmethod
 from array import array
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from shardwright.config.input import LabelsConfig
 from shardwright.dataset.ledger import MISSING_IMAGE
-from shardwright.dataset.manifest import SINGLE
+from shardwright.dataset.manifest import NONE, SINGLE
 from shardwright.errors import CheckFailed, UsageError
 from shardwright.formats.base import NO_LABEL, SHOWN_NAMES, Annotation, AnnotationFormat, FormatInput, Survey, Values
 from shardwright.formats.classes import MOST_CLASSES, ClassMap, map_classes
@@ -55,74 +55,76 @@ class RawAnnotation(NamedTuple):
 
 
 class RowFormat(AnnotationFormat):
-    """A file of rows; see `shardwright.formats.base.AnnotationFormat`.
+    """A file of rows.
 
     Args:
         given: see `FormatInput`.
         path: the file.
         names: how rows name images.
+        captioned: whether rows have captions.
+        further: columns that become features.
+        hint: see `Survey.hint`.
 
     Attributes:
         kind: how many classes an image has, as in `Survey.labels`; known after `survey`.
     """
 
     kind = SINGLE
-    _hint = ""
 
-    def __init__(self, given: FormatInput, path: str, names: NameIndex) -> None:
+    def __init__(
+        self,
+        given: FormatInput,
+        path: str,
+        names: NameIndex,
+        *,
+        captioned: bool = False,
+        further: FurtherColumns | None = None,
+        hint: str = "",
+    ) -> None:
         super().__init__(given)
         self.name = os.path.basename(path)
         self._path = path
         self._names = names
+        self._captioned = captioned
+        self._further = further
+        self._hint = hint
         self._map: ClassMap | None = None
 
     @abstractmethod
     def _raw_annotations(self) -> Iterator[RawAnnotation]:
         """Streams the rows."""
 
-    def _conflict(self, image: int, annotation: RawAnnotation) -> str:
-        """Returns how a sound row contradicts earlier rows about the image at a position; empty when it does not."""
+    def _look(self, image: int, annotation: RawAnnotation) -> str:
+        """Takes in a sound row of an image; returns how it contradicts earlier ones, empty where it does not."""
         del image, annotation
         return ""
-
-    def _look(self, image: int, annotation: RawAnnotation) -> None:
-        """Takes in a sound row of an image that contradicts none."""
-        del image, annotation
-
-    def _features(self) -> tuple[dict[str, str], list[str]]:
-        """Returns the kinds of the further features, and notes about them, after all rows."""
-        return {}, []
-
-    def _reader(self) -> Callable[[int, RawAnnotation], Values]:
-        """Returns a function from an image and a row to what the row adds to its features, for one pass."""
-        return lambda image, annotation: _captions(annotation)
 
     def _place(self, line: int) -> str:
         """Returns the place of a row in the file, for messages."""
         return f"row {line}"
 
     def _map_classes(self, values: Mapping[str, str]) -> ClassMap:
-        return map_classes(values, self._classes)
+        return ClassMap((), {}) if self.kind == NONE else map_classes(values, self._classes)
 
     def survey(self) -> Survey:
-        """See `AnnotationFormat.survey`."""
         values: dict[str, str] = {}
-        survey = Survey(classes=(), listed=bytearray(len(self._images.keys)))
+        survey = Survey(classes=(), listed=bytearray(len(self._images.keys)), hint=self._hint)
         missing: dict[str, int] = {}
         for annotation in self._raw_annotations():
+            image, problem = annotation.image, annotation.problem
             if len(survey.names) < SHOWN_NAMES and annotation.name and annotation.name not in survey.names:
                 survey.names.append(annotation.name)
-            if annotation.problem:
-                self._reject(survey, annotation, "bad_row", annotation.problem)
-            elif annotation.image is None:
+            if problem:
+                self._reject(survey, annotation, "bad_row", problem)
+            elif image is None:
                 missing.setdefault(annotation.name, annotation.line)
-            elif conflict := self._conflict(annotation.image, annotation):
+            elif conflict := self._look(image, annotation):
                 self._reject(survey, annotation, "conflicting_labels", conflict)
-            else:
-                self._look(annotation.image, annotation)
-            if annotation.image is not None:
-                survey.listed[annotation.image] = 1
-            for label in annotation.labels if not annotation.problem else ():
+            elif self._further is not None and annotation.row is not None:
+                self._further.look(image, annotation.row)
+            if image is not None:
+                survey.listed[image] = 1
+            for label in annotation.labels if not problem else ():
                 if label not in values:
                     values[label] = f"{self._path}, row {annotation.line}"
                     if len(values) > MOST_CLASSES:
@@ -130,54 +132,47 @@ class RowFormat(AnnotationFormat):
                             f"{self._path}: more than {MOST_CLASSES} different classes, e.g. {label!r}. "
                             "Name the column of classes in input.labels.columns."
                         )
-        survey.refused += [
-            Refusal(
-                name,
-                MISSING_IMAGE,
-                f"{self.name}, {self._place(line)} names it, but there is no such image{self._names.alike(name)}",
-            )
-            for name, line in missing.items()
-        ]
+        for name, line in missing.items():
+            reason = f"{self.name}, {self._place(line)} names it, but there is no such image{self._names.alike(name)}"
+            survey.refused.append(Refusal(name, MISSING_IMAGE, reason))
         self._map = self._map_classes(values)
-        survey.classes = self._map.names
-        survey.labels = self.kind
-        survey.hint = self._hint
-        survey.features, notes = self._features()
+        survey.classes, survey.labels = self._map.names, self.kind
+        features, notes = ({}, []) if self._further is None else self._further.resolve_types()
+        survey.features = {**features, **({CAPTION_FEATURE: "bytes"} if self._captioned else {})}
         survey.notes = (*self._notes, *self._map.notes, *notes)
         return survey
 
     def annotations(self) -> Iterator[Annotation]:
-        """See `AnnotationFormat.annotations`."""
         assert self._map is not None, "survey comes first"
-        values_of = self._reader()
+        index = self._map.index
+        further = self._further.reader() if self._further is not None else None
         for annotation in self._raw_annotations():
-            if annotation.image is None or annotation.problem:
+            _, _, image, labels, text, problem, captions, row, size = annotation
+            if image is None or problem:
                 continue
-            values = values_of(annotation.image, annotation)
-            labels = annotation.labels if annotation.text != "" else ()
+            values: Values = {CAPTION_FEATURE: list(captions)} if captions else {}
+            if further is not None and row is not None:
+                values = {**values, **further(image, row)}
+            if text == "":
+                labels = ()
+            if not values and not size:
+                for label in labels:
+                    yield Annotation(image, index[label], text, annotation.line)
+                continue
             for i, label in enumerate(labels):
-                labeled = (annotation.image, self._map.index[label], annotation.text, annotation.line)
-                if values or annotation.stated_size:
-                    yield Annotation(*labeled, values if i == 0 else {}, annotation.stated_size)
-                else:
-                    yield Annotation(*labeled)
-            if (values or annotation.stated_size) and not labels:
-                yield Annotation(annotation.image, NO_LABEL, None, annotation.line, values, annotation.stated_size)
+                yield Annotation(image, index[label], text, annotation.line, values if i == 0 else {}, size)
+            if not labels:
+                yield Annotation(image, NO_LABEL, None, annotation.line, values, size)
 
     def resolved(self, options: LabelsConfig) -> LabelsConfig:
-        """See `AnnotationFormat.resolved`."""
         return replace(super().resolved(options), key_regex=self._names.pattern)
 
     def _reject(self, survey: Survey, annotation: RawAnnotation, code: str, problem: str) -> None:
         reason = f"{self.name}, {self._place(annotation.line)}: {problem}"
         if annotation.image is None:
             survey.refused.append(Refusal(f"{self.name}:{annotation.line}", code, reason))
-        elif annotation.image not in survey.rejected:
-            survey.rejected[annotation.image] = Refusal(self._images.keys[annotation.image], code, reason)
-
-
-def _captions(annotation: RawAnnotation) -> Values:
-    return {CAPTION_FEATURE: list(annotation.captions)} if annotation.captions else {}
+        else:
+            survey.rejected.setdefault(annotation.image, Refusal(self._images.keys[annotation.image], code, reason))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -202,27 +197,21 @@ class TableInput(FormatInput):
 
 
 class CsvFormat(RowFormat):
-    """A table of annotations."""
+    """A table of annotations; as it is, one whose rows have an image, captions and numbers, and no class."""
 
     def __init__(self, given: TableInput) -> None:
-        super().__init__(given, given.table.path, given.names)
+        super().__init__(
+            given,
+            given.table.path,
+            given.names,
+            captioned=bool(given.captions),
+            further=given.further if given.further.given else None,
+            hint=given.hint,
+        )
         self._table = given.table
         self._columns = given.columns
-        self._further = given.further
         self._captions = given.captions
-        self._hint = given.hint
         self._newest: array[int] | None = None
-
-    def resolved(self, options: LabelsConfig) -> LabelsConfig:
-        """See `AnnotationFormat.resolved`."""
-        columns = {role: self._table.header[column] for role, column in self._columns.items()}
-        if len(self._captions) == 1:
-            columns[CAPTION] = self._table.header[self._captions[0]]
-        return replace(super().resolved(options), columns=columns)
-
-    @abstractmethod
-    def _take_apart(self, row: TableRow) -> RawAnnotation:
-        """Reads one row that has as many fields as the header."""
 
     @property
     def header(self) -> tuple[str, ...]:
@@ -245,25 +234,20 @@ class CsvFormat(RowFormat):
             if image is not None:
                 yield image, row.fields[number].strip()
 
-    def _look(self, image: int, annotation: RawAnnotation) -> None:
-        if annotation.row is not None:
-            self._further.look(image, annotation.row)
+    def resolved(self, options: LabelsConfig) -> LabelsConfig:
+        columns = {role: self._table.header[column] for role, column in self._columns.items()}
+        if len(self._captions) == 1:
+            columns[CAPTION] = self._table.header[self._captions[0]]
+        return replace(super().resolved(options), columns=columns)
 
-    def _features(self) -> tuple[dict[str, str], list[str]]:
-        kinds, notes = self._further.resolve_types()
-        return {**kinds, **({CAPTION_FEATURE: "bytes"} if self._captions else {})}, notes
-
-    def _reader(self) -> Callable[[int, RawAnnotation], Values]:
-        captions, further = super()._reader(), self._further.reader()
-
-        def values(image: int, annotation: RawAnnotation) -> Values:
-            found = captions(image, annotation)
-            return found if annotation.row is None else {**found, **further(image, annotation.row)}
-
-        return values
+    def _take_apart(self, row: TableRow) -> RawAnnotation:
+        """Reads one row that has as many fields as the header."""
+        name = row.fields[self._columns[IMAGE]]
+        problem = "" if name.strip() else "names no image"
+        return RawAnnotation(row.line, name, self._names.find(name), problem=problem)
 
     def _raw_annotations(self) -> Iterator[RawAnnotation]:
-        width = len(self._table.header)
+        width, further = len(self._table.header), self._further
         for row in self._rows():
             if len(row.fields) != width:
                 problem = f"{len(row.fields)} fields, the header has {width}"
@@ -273,22 +257,17 @@ class CsvFormat(RowFormat):
             if self._captions:
                 captions = (row.fields[column].strip() for column in self._captions)
                 annotation = annotation._replace(captions=tuple(filter(None, captions)))
-            if self._further.given:
-                problem = annotation.problem or self._further.problem(row)
-                annotation = annotation._replace(row=row, problem=problem)
+            if further is not None:
+                annotation = annotation._replace(row=row, problem=annotation.problem or further.problem(row))
             yield annotation
 
     def _rows(self) -> Iterator[TableRow]:
-        """Yields the rows, without those of images that the table of a newer delivery names too."""
-        if not isinstance(self._table, JoinedTable):
-            yield from self._table.rows()
-            return
-        if self._newest is None:
-            self._newest = self._newest_parts(self._table)
-        for row in self._table.rows():
-            image = self._image(row)
-            if image is None or self._newest[image] == row.part:
-                yield row
+        """Returns the rows, without those of images that the table of a newer delivery names too."""
+        table = self._table
+        if not isinstance(table, JoinedTable):
+            return table.rows()
+        newest = self._newest = self._newest or self._newest_parts(table)
+        return (row for row in table.rows() if (image := self._image(row)) is None or newest[image] == row.part)
 
     def _newest_parts(self, table: JoinedTable) -> array[int]:
         """Returns the number of the newest table that names each image.

@@ -35,6 +35,11 @@ def texts(values: Sequence[str]) -> FeatureValue:
     return byte_strings([value.encode("utf-8", "replace") for value in values])
 
 
+def are_texts(values: Any) -> bool:
+    """Returns whether a value is a list of texts."""
+    return isinstance(values, list) and all(isinstance(value, str) for value in values)
+
+
 def are_boxes(values: Any) -> bool:
     """Returns whether a value is a list of boxes: four edges each."""
     boxes = isinstance(values, list) and all(isinstance(box, list) and len(box) == len(_EDGES) for box in values)
@@ -76,7 +81,7 @@ def box_features(
 def value_feature(value: Any) -> FeatureValue | None:
     """Returns a value of JSON, or of a table, as a feature; `None` where it cannot be one."""
     listed = value if isinstance(value, list) else [value]
-    if listed and all(isinstance(one, str) for one in listed):
+    if listed and are_texts(listed):
         return texts(listed)
     if not listed or not all(isinstance(one, int | float) for one in listed):
         return None

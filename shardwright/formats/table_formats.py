@@ -1,36 +1,206 @@
-"""Detects the format of a table by its columns: run lengths, classes, captions or numbers."""
+"""Opens tables, whose columns decide on the format: run lengths, classes, captions or numbers.
+
+A table is a CSV, a Parquet file, or JSON lines of captions or numbers.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
-from shardwright.config.input import FLOAT, LabelsConfig
-from shardwright.errors import Reading, UsageError
-from shardwright.formats.image_names import quoted
-from shardwright.formats.numbers import are_fractions, find_numbers
-from shardwright.formats.one_hot import OneHot, detect_one_hot
-from shardwright.formats.request import Request
-from shardwright.formats.table_values import class_readings, mask_readings
+from shardwright.config.input import FLOAT
+from shardwright.errors import ConfigError, Reading, UsageError
+from shardwright.formats.base import AnnotationFormat, Images
+from shardwright.formats.captions import CaptionCoco, CaptionCsv, CaptionJsonl
+from shardwright.formats.columns import FurtherColumns
+from shardwright.formats.head import Head
+from shardwright.formats.image_names import NameIndex, detect_key_pattern, quoted
+from shardwright.formats.label_csv import LabelCsv
+from shardwright.formats.numbers import Numbers, are_fractions, find_numbers
+from shardwright.formats.one_hot import OneHot, OneHotCsv, detect_one_hot
+from shardwright.formats.registry import Decision
+from shardwright.formats.request import SEGMENTATION, Request
+from shardwright.formats.rle_csv import RleCsv
+from shardwright.formats.rows import TableInput
+from shardwright.formats.table_values import (
+    class_readings,
+    find_image_column,
+    headless_roles,
+    mask_readings,
+    open_headless,
+)
 from shardwright.formats.tables import (
     CAPTION,
     IMAGE,
     IMAGE_LABEL,
     LABEL,
     MASK,
+    JoinedTable,
+    LinesTable,
     Table,
     caption_columns,
     choose_columns,
+    columns_note,
     missing_columns,
+    read_kept,
     reduce_header,
     shown_header,
 )
+from shardwright.images.header import has_image_ending
+from shardwright.label_formats import AUTO, BY_NAME, LabelFormat
 
 CAPTIONS, NUMBERS = "captions", "numbers"
 _RLE_COLUMNS = (
     "Image_Label,EncodedPixels (file_Class) or ImageId,ClassId,EncodedPixels or ImageId_ClassId,EncodedPixels or, for "
     "one class, ImageId,EncodedPixels"
 )
+_NUMBER_COLUMNS = "one column for the image and one or more of numbers"
+_FORMAT_IS_SET = "input.labels.format is set"
+
+
+def open_table(request: Request, head: Head, decision: Decision) -> AnnotationFormat:
+    """Opens a table.
+
+    Args:
+        request: what is asked.
+        head: of the file.
+        decision: the format where the configuration states it, or COCO captions.
+
+    Raises:
+        UsageError: columns are missing, do not fit the task, or can be read in two ways.
+    """
+    chosen = request.options.format
+    if decision.called:
+        row, holds = BY_NAME[CAPTIONS], f"holds {decision.called}"
+        _check_no_classes(request, head.path, row, f"{holds}, no masks", f"{holds} and no classes")
+        request.check_options(row, f"{head.name} {holds}", without=("columns.image", "columns.caption", "features"))
+        given = request.given(request.note(CAPTIONS, decision.reason))
+        return CaptionCoco(given, head.path, head.content, request.names())
+    if chosen in (AUTO, CAPTIONS, NUMBERS) and (reason := head.why_lines(several=chosen == AUTO)):
+        return _open_lines(request, head, reason)
+    table = JoinedTable.join(request.spans.parts) if request.spans.parts else Table.open(head.path, head.content)
+    options = request.options
+    if request.record is None:
+        table = open_headless(table, has_image_ending)
+    if IMAGE not in options.columns and options.key_regex is None and request.record is None:
+        column = find_image_column(table, choose_columns(table, options.columns), request.names())
+        if column is not None:
+            roles = {**(headless_roles(table, column) if table.headless else {}), **options.columns}
+            named = replace(options, columns={**roles, IMAGE: table.header[column]})
+            request = replace(request, options=named)
+    return _open_rows(request, table, _detect_table(request, table))
+
+
+def _open_lines(request: Request, head: Head, reason: str) -> AnnotationFormat:
+    """Opens JSON lines, of numbers where that is set, or where they have numbers and no captions."""
+    path, options, row = head.path, request.options, BY_NAME[CAPTIONS]
+    holds = "captions or numbers"
+    problem = f"JSON lines ({reason}) hold {holds}, no masks"
+    _check_no_classes(request, path, row, problem, f"holds {holds} and no classes ({reason})")
+    content = read_kept(path) if head.content is None else head.content
+    chosen = options.format == NUMBERS
+    if chosen or (options.format != CAPTIONS and not set(options.columns) - {IMAGE}):
+        try:
+            table = LinesTable.of(path, content)
+        except UsageError:
+            if chosen:
+                raise
+        else:
+            found = choose_columns(table, options.columns)
+            detected = None
+            if chosen or (IMAGE in found and CAPTION not in found):
+                detected = _find_number_columns(request, table, found)
+            if detected is not None:
+                return _open_rows(request, table, detected)
+    request.check_options(row, reason, without=("features",))
+    given = request.given(request.note(CAPTIONS, reason))
+    return CaptionJsonl(given, path, content, request.names(), options.columns)
+
+
+def _check_no_classes(request: Request, path: str, row: LabelFormat, no_masks: str, no_classes: str) -> None:
+    """Checks that neither masks nor classes are asked of captions and numbers.
+
+    Raises:
+        UsageError: they are.
+    """
+    request.check_one_file(path, row)
+    if request.task == SEGMENTATION:
+        raise UsageError(f"{path}: {no_masks}. Use task: classification.")
+    if request.classes is not None:
+        raise ConfigError("input.classes", f"{path} {no_classes}", "Remove input.classes.")
+
+
+def _detect_table(request: Request, table: Table) -> TableFormat:
+    """Returns the format of a table.
+
+    Raises:
+        UsageError: columns are missing, do not fit the task, or can be read in two ways.
+    """
+    task, options = request.task, request.options
+    found = choose_columns(table, options.columns)
+    if task == "classification" and MASK not in options.columns and is_counts(table, found):
+        del found[MASK]
+    wanted, reason = options.format, _FORMAT_IS_SET
+    if wanted == "auto" and MASK in found:
+        wanted, reason = "rle_csv", f"{table.name} has a column {table.header[found[MASK]]!r}"
+    asked_captions = (found[CAPTION],) if CAPTION in options.columns else ()
+    if wanted == "rle_csv":
+        if task == "classification":
+            raise UsageError(
+                f"{table.path}: holds masks ({reason}), and task is classification. Use task: segmentation, or "
+                "input.labels.format: label_csv for its columns of image and class."
+            )
+        if MASK not in found or not (IMAGE_LABEL in found or IMAGE in found):
+            raise missing_columns(table, _RLE_COLUMNS)
+        # With one column for both, a separate image or label column that only looks like one must not count.
+        roles = (IMAGE_LABEL, MASK) if IMAGE_LABEL in found else (IMAGE, LABEL, MASK)
+        return TableFormat("rle_csv", reason, {role: found[role] for role in roles if role in found}, asked_captions)
+    if task == "segmentation":
+        taken = {found[IMAGE]} if IMAGE in found else set()
+        raise missing_columns(table, _RLE_COLUMNS).with_readings(*mask_readings(table, taken))
+    return _detect_without_masks(request, table, found, asked_captions)
+
+
+def _detect_without_masks(
+    request: Request, table: Table, found: Mapping[str, int], asked_captions: tuple[int, ...]
+) -> TableFormat:
+    """Returns the format of a table of classes, captions or numbers, by the roles that were found."""
+    options, wanted = request.options, request.options.format
+    auto, unlabeled = wanted == AUTO, IMAGE in found and LABEL not in found
+    if wanted == NUMBERS:
+        numbers = _find_number_columns(request, table, found)
+        assert numbers is not None, "the format is set"
+        return numbers
+    taken = {found[IMAGE]} if IMAGE in found else set()
+    if unlabeled and wanted != CAPTIONS:
+        asked = [table.header.index(name) for name in options.features if name in table.header]
+        taken = {*asked, *(found[role] for role in (IMAGE, CAPTION) if role in found)}
+        one_hot = detect_one_hot(table, taken, request.classes, options.multi_label)
+        if one_hot is not None:
+            reason = one_hot.reason if auto else _FORMAT_IS_SET
+            return TableFormat("label_csv", reason, {IMAGE: found[IMAGE]}, asked_captions, one_hot)
+    captions = caption_columns(table, found, list(found.values()))
+    if wanted == CAPTIONS or (auto and unlabeled and captions):
+        if IMAGE not in found or not captions:
+            raise missing_columns(table, "one column for the image and one or more for its captions")
+        if request.classes is not None:
+            raise UsageError(
+                f"{table.path}: contains captions and no classes, but input.classes names some. Remove input.classes, "
+                "or name the column of classes in input.labels.columns.label."
+            )
+        shown = shown_header([table.header[i] for i in captions])
+        reason = f"{table.name} has no classes, but captions in {shown}" if auto else _FORMAT_IS_SET
+        return TableFormat(CAPTIONS, reason, {IMAGE: found[IMAGE]}, captions)
+    if auto and unlabeled and (numbers := _find_number_columns(request, table, found)) is not None:
+        return numbers
+    if not {IMAGE, LABEL} <= found.keys():
+        expected = "one column for the image and one for its class, e.g. image,label, or a column of 0 and 1 a class"
+        possible = class_readings(table, taken) if auto and IMAGE in found else []
+        raise missing_columns(table, expected).with_readings(*mask_readings(table, taken), *possible)
+    if auto:
+        _check_label_numbers(request, table, found[LABEL])
+    reason = f"{table.name} has no column of masks" if auto else _FORMAT_IS_SET
+    return TableFormat("label_csv", reason, {role: found[role] for role in (IMAGE, LABEL)}, asked_captions)
 
 
 @dataclass(frozen=True)
@@ -54,60 +224,12 @@ class TableFormat:
     numbers: Mapping[str, str] = field(default_factory=dict)
 
 
-def detect_table(request: Request, table: Table) -> TableFormat:
-    """Returns the format of a table.
-
-    Raises:
-        UsageError: columns are missing, do not fit the task, or can be read in two ways.
-    """
-    task, options = request.task, request.options
-    found = choose_columns(table, options.columns)
-    if task == "classification" and MASK not in options.columns and is_counts(table, found):
-        del found[MASK]
-    wanted, reason = options.format, "input.labels.format is set"
-    if wanted == "auto" and MASK in found:
-        wanted, reason = "rle_csv", f"{table.name} has a column {table.header[found[MASK]]!r}"
-    if wanted == "rle_csv":
-        return _masks(task, options, table, found, reason)
-    taken = {found[IMAGE]} if IMAGE in found else set()
-    if task == "segmentation":
-        raise missing_columns(table, _RLE_COLUMNS).with_readings(*mask_readings(table, taken))
-    if wanted == NUMBERS:
-        numbers = find_number_columns(request, table, found)
-        assert numbers is not None, "the format is set"
-        return numbers
-    if IMAGE in found and LABEL not in found and wanted != CAPTIONS:
-        asked = [table.header.index(name) for name in options.features if name in table.header]
-        taken = {*asked, *(found[role] for role in (IMAGE, CAPTION) if role in found)}
-        one_hot = detect_one_hot(table, taken, request.classes, options.multi_label)
-        if one_hot is not None:
-            reason = one_hot.reason if wanted == "auto" else reason
-            return TableFormat("label_csv", reason, {IMAGE: found[IMAGE]}, _asked_captions(options, found), one_hot)
-    captions = caption_columns(table, found, list(found.values()))
-    if wanted == "captions" or (wanted == "auto" and IMAGE in found and LABEL not in found and captions):
-        if IMAGE not in found or not captions:
-            raise missing_columns(table, "one column for the image and one or more for its captions")
-        _check_classes(table, request.classes)
-        shown = shown_header([table.header[i] for i in captions])
-        reason = f"{table.name} has no classes, but captions in {shown}" if wanted == "auto" else reason
-        return TableFormat("captions", reason, {IMAGE: found[IMAGE]}, captions)
-    if wanted == "auto" and IMAGE in found and LABEL not in found:
-        numbers = find_number_columns(request, table, found)
-        if numbers is not None:
-            return numbers
-    if not {IMAGE, LABEL} <= set(found):
-        expected = "one column for the image and one for its class, e.g. image,label, or a column of 0 and 1 a class"
-        possible = class_readings(table, taken) if wanted == "auto" and IMAGE in found else []
-        raise missing_columns(table, expected).with_readings(*mask_readings(table, taken), *possible)
-    if wanted == "auto":
-        _check_label_numbers(request, table, found[LABEL])
-        reason = f"{table.name} has no column of masks"
-    return TableFormat(
-        "label_csv", reason, {role: found[role] for role in (IMAGE, LABEL)}, _asked_captions(options, found)
-    )
+def is_counts(table: Table, found: Mapping[str, int]) -> bool:
+    """Returns whether the column of masks is one in segmentation only: many tables have counts of something else."""
+    return MASK in found and reduce_header(table.header[found[MASK]]) == "counts"
 
 
-def find_number_columns(request: Request, table: Table, found: Mapping[str, int]) -> TableFormat | None:
+def _find_number_columns(request: Request, table: Table, found: Mapping[str, int]) -> TableFormat | None:
     """Returns the columns of numbers of a table; `None` where the format is not set and there are none.
 
     Raises:
@@ -115,12 +237,12 @@ def find_number_columns(request: Request, table: Table, found: Mapping[str, int]
     """
     options, chosen = request.options, request.options.format == NUMBERS
     if IMAGE not in found:
-        raise missing_columns(table, "one column for the image and one or more of numbers")
+        raise missing_columns(table, _NUMBER_COLUMNS)
     columns = find_numbers(table, {found[IMAGE]})
     wanted = columns.wanted(options.features)
     shown = shown_header(columns.numbers)
     if chosen and not wanted:
-        raise missing_columns(table, "one column for the image and one or more of numbers")
+        raise missing_columns(table, _NUMBER_COLUMNS)
     if not chosen and (columns.flags or not columns.numbers or request.classes is not None):
         return None
     if not chosen and columns.others and not options.features:
@@ -142,7 +264,7 @@ def find_number_columns(request: Request, table: Table, found: Mapping[str, int]
                 {"input.labels.format": NUMBERS, "input.labels.features": dict.fromkeys(columns.numbers, FLOAT)},
             ),
         )
-    reason = f"{table.name} has no classes, but numbers in {shown}" if not chosen else "input.labels.format is set"
+    reason = f"{table.name} has no classes, but numbers in {shown}" if not chosen else _FORMAT_IS_SET
     return TableFormat(NUMBERS, reason, {IMAGE: found[IMAGE]}, numbers=wanted)
 
 
@@ -166,33 +288,66 @@ def _check_label_numbers(request: Request, table: Table, column: int) -> None:
     )
 
 
-def _masks(task: str, options: LabelsConfig, table: Table, found: Mapping[str, int], reason: str) -> TableFormat:
-    if task == "classification":
-        raise UsageError(
-            f"{table.path}: holds masks ({reason}), and task is classification. "
-            "Use task: segmentation, or input.labels.format: label_csv for its columns of image and class."
-        )
-    if MASK not in found or not (IMAGE_LABEL in found or IMAGE in found):
-        raise missing_columns(table, _RLE_COLUMNS)
-    # With one column for both, a separate image or label column that only looks like one must not count.
-    roles = (IMAGE_LABEL, MASK) if IMAGE_LABEL in found else (IMAGE, LABEL, MASK)
-    chosen = {role: found[role] for role in roles if role in found}
-    return TableFormat("rle_csv", reason, chosen, _asked_captions(options, found))
+def _open_rows(request: Request, table: Table, detected: TableFormat) -> AnnotationFormat:
+    options, images, spans, record = request.options, request.images, request.spans, request.record
+    one_hot = ("separator",) if detected.one_hot is not None else ()
+    request.check_options(BY_NAME[detected.format], detected.reason, without=one_hot)
+    headless = (f"{table.name}: its first line is a row, since it names an image",) if table.headless else ()
+    notes = (
+        *request.note(detected.format, detected.reason),
+        *headless,
+        columns_note(table, detected.roles, detected.captions),
+    )
+    if isinstance(table, JoinedTable):
+        table = table.with_images(detected.roles[IMAGE_LABEL if IMAGE_LABEL in detected.roles else IMAGE], spans.agree)
+    taken = {*detected.roles.values(), *detected.captions, *(detected.one_hot.columns if detected.one_hot else ())}
+    left = [header for i, header in enumerate(table.header) if i not in taken and header not in ("", *detected.numbers)]
+    if left and not options.features:
+        notes = (*notes, f"left out: {shown_header(left)} (input.labels.features takes further columns)")
+    names = request.names(exact=record is not None)
+    hint = ""
+    if options.key_regex is None and IMAGE in detected.roles and record is None:
+        names, note, hint = _by_parts(table, detected.roles[IMAGE], images, names)
+        notes = (*notes, *note)
+    given = TableInput(
+        table=table,
+        columns=detected.roles,
+        images=images,
+        names=names,
+        classes=request.classes,
+        notes=notes,
+        further=FurtherColumns(
+            table, detected.numbers or options.features, taken, len(images.keys), required=bool(detected.numbers)
+        ),
+        captions=detected.captions,
+        hint=hint,
+    )
+    if detected.format == "rle_csv":
+        return RleCsv(given, options.rle.given, record)
+    if detected.format == CAPTIONS:
+        return CaptionCsv(given)
+    if detected.format == NUMBERS:
+        return Numbers(given, detected.numbers)
+    if detected.one_hot is not None:
+        return OneHotCsv(given, detected.one_hot)
+    return LabelCsv(given, options, record)
 
 
-def is_counts(table: Table, found: Mapping[str, int]) -> bool:
-    """Returns whether the column of masks is one in segmentation only: many tables have counts of something else."""
-    return MASK in found and reduce_header(table.header[found[MASK]]) == "counts"
+def _by_parts(table: Table, column: int, images: Images, names: NameIndex) -> tuple[NameIndex, tuple[str, ...], str]:
+    """Returns how rows name images where none of the first names is a path or a file name, see `detect_key_pattern`.
 
-
-def _asked_captions(options: LabelsConfig, found: Mapping[str, int]) -> tuple[int, ...]:
-    """Returns captions next to labels or masks, only where the configuration names their column."""
-    return (found[CAPTION],) if CAPTION in options.columns else ()
-
-
-def _check_classes(table: Table, classes: Mapping[str, int | None] | None) -> None:
-    if classes is not None:
-        raise UsageError(
-            f"{table.path}: contains captions and no classes, but input.classes names some. Remove input.classes, or "
-            "name the column of classes in input.labels.columns.label."
-        )
+    Returns:
+        How they do, a note if that is by parts of their paths, and a hint if no row should match.
+    """
+    first = dict.fromkeys(filter(None, (row.fields[column].strip() for row in table.first_rows)))
+    if any(names.find(name) is not None for name in first):
+        return names, (), ""
+    guess = detect_key_pattern(list(first), images.keys, images.skip)
+    if guess is None:
+        return names, (), ""
+    line = f"input.labels.key_regex: {quoted(guess.pattern)}"
+    # A number that a path contains too may be the row's number; a name of several pieces does not match by chance.
+    if guess.found < len(first) or guess.pieces < 2:
+        return names, (), f"{guess.found} of its first {len(first)} names are images by {line}"
+    note = f"{line}, since no name is a path, and by their parts each of the first {len(first)} is one image"
+    return NameIndex(images.keys, images.skip, guess.pattern), (note,), ""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping
-from itertools import islice
+from contextlib import suppress
 
 from shardwright.errors import Reading, UsageError
 from shardwright.formats.classes import as_integer
@@ -18,8 +18,8 @@ from shardwright.formats.image_names import NameIndex
 from shardwright.formats.tables import IMAGE, IMAGE_LABEL, LABEL, MASK, Table, has_known_names, reduce_header
 from shardwright.masks.rle import read_numbers
 
-# Enough rows to see which column names images, and more values than a column of classes has.
-_ROWS_SEEN, _MOST_VALUES = 1000, 1000
+# More values than a column of classes has.
+_MOST_VALUES = 1000
 # Columns that divide the images, and are not their classes.
 _DIVIDING = frozenset(("split", "subset", "set", "partition", "fold", "kfold", "usage"))
 # What detectors and annotators say of an object, besides its class, without a leading `is`.
@@ -50,14 +50,14 @@ def find_image_column(table: Table, found: Mapping[str, int], names: NameIndex) 
     if IMAGE_LABEL in found:
         return None
     hits: Counter[int] = Counter()
-    rows = [row.fields for row in islice(table.rows(), _ROWS_SEEN) if len(row.fields) == len(table.header)]
-    for fields in rows:
-        hits.update(
-            i for i, text in enumerate(fields) if text.strip() and len(text) < _LONGEST and _is_named(names, text)
-        )
-    if found.get(IMAGE) in hits:
+    for row in table.first_rows:
+        for i, text in enumerate(row.fields):
+            if text.strip() and len(text) < _LONGEST:
+                with suppress(UsageError):  # Several images have the name: the reader of the rows reports it.
+                    hits[i] += names.find(text) is not None
+    if hits[found.get(IMAGE, -1)]:
         return None
-    most = [i for i, count in hits.items() if 2 * count > len(rows)]
+    most = [i for i, count in hits.items() if 2 * count > len(table.first_rows)]
     return most[0] if len(most) == 1 else None
 
 
@@ -92,8 +92,8 @@ def run_columns(table: Table, taken: Collection[int]) -> list[int]:
     """Returns the numbers of the columns whose values look like run lengths: pairs of numbers, mostly several."""
     several: Counter[int] = Counter()
     possible = {i for i in range(len(table.header)) if i not in taken}
-    for row in islice(table.rows(), _ROWS_SEEN):
-        for i in list(possible) if len(row.fields) == len(table.header) else ():
+    for row in table.first_rows:
+        for i in list(possible):
             text = row.fields[i].strip()
             numbers = read_numbers(text) if text else None
             if text and (numbers is None or len(numbers) % 2 or len(numbers) < 2):
@@ -112,13 +112,6 @@ def mask_readings(table: Table, taken: Collection[int]) -> list[Reading]:
         )
         for i in run_columns(table, taken)
     ]
-
-
-def _is_named(names: NameIndex, text: str) -> bool:
-    try:
-        return names.find(text) is not None
-    except UsageError:  # Several images have the name: the reader of the rows reports it.
-        return False
 
 
 def class_readings(table: Table, taken: Collection[int]) -> list[Reading]:
@@ -152,7 +145,7 @@ def class_readings(table: Table, taken: Collection[int]) -> list[Reading]:
             len(values[i]) / counts[i],
         )
 
-    headers = [table.header[i] for i in sorted(possible, key=unlikely)]
+    headers = (table.header[i] for i in sorted(possible, key=unlikely))
     return [Reading(f"the column {name!r} has the classes", {_LABEL_OPTION: name}) for name in headers]
 
 
@@ -160,5 +153,5 @@ def describes_object(table: Table, column: int) -> bool:
     """Returns whether a column has numbers or flags, and is called after what they say of an object but its class."""
     if not _OF_OBJECTS.fullmatch(reduce_header(table.header[column]).removeprefix("is")):
         return False
-    fields = [row.fields[column] for row in islice(table.rows(), _ROWS_SEEN) if len(row.fields) == len(table.header)]
+    fields = (row.fields[column] for row in table.first_rows)
     return all(is_number(text) or text.strip().lower() in ("", "true", "false") for text in fields)

@@ -10,20 +10,21 @@ from __future__ import annotations
 import codecs
 import csv
 import io
+import json
 import os
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from itertools import chain
-from typing import NamedTuple, TextIO
+from typing import Any, NamedTuple, TextIO
 
 from shardwright.errors import ConfigError, UsageError
 from shardwright.formats.parquet import ParquetFile, is_parquet
-from shardwright.formats.parquet_pages import is_parquet as starts_as_parquet
 from shardwright.masks.dialects import dialect_of_header
 from shardwright.storage import limits, open_table, read_bytes
 from shardwright.untrusted.budget import Budget
+from shardwright.untrusted.json_text import parse_untrusted_json
 
 IMAGE, LABEL, MASK, IMAGE_LABEL, CAPTION = "image", "label", "mask", "image_label", "caption"
 
@@ -66,6 +67,8 @@ _SIZES = tuple((f"{prefix}height", f"{prefix}width") for prefix in ("image", "im
 _DELIMITERS = (",", ";", "\t")
 # A table with a column for each class of ImageNet-21k has 22,000. Each field is an object of fifty bytes.
 BUDGET = Budget("fields in a row", objects=1 << 15)
+# Enough rows to see which column is what, and about the bytes of them that are kept.
+_FIRST_ROWS, _FIRST_BYTES = 1000, 16 << 20
 _EXCELS_LINE = re.compile("sep=.\\s*$", re.IGNORECASE)
 _QUOTED = re.compile('"[^"]*"')
 
@@ -101,6 +104,19 @@ class Table:
         """The file's name without its folder, for messages that must not depend on the folder."""
         return os.path.basename(self.path)
 
+    @cached_property
+    def first_rows(self) -> list[TableRow]:
+        """The first whole rows, which show what the columns are; a large file is opened once for all who look."""
+        found: list[TableRow] = []
+        size = 0
+        for row in self.rows():
+            if len(row.fields) == len(self.header):
+                found.append(row)
+            size += 8 * len(row.fields) + sum(map(len, row.fields))
+            if len(found) == _FIRST_ROWS or size > _FIRST_BYTES:
+                break
+        return found
+
     @staticmethod
     def open(path: str, content: bytes | None = None) -> Table:
         """Reads the header.
@@ -112,18 +128,14 @@ class Table:
         Raises:
             UsageError: missing, empty, or not UTF-8 text; a Parquet file that cannot be read.
         """
-        if content is None:
-            with suppress(OSError):  # One that is large is read in passes, and one that cannot be read has its message.
-                content = read_bytes(path, most=limits.MOST_KEPT_BYTES)
-        if starts_as_parquet(content) if content is not None else is_parquet(path):
+        content = read_kept(path) if content is None else content
+        if is_parquet(path, content):
             return ParquetTable.of(ParquetFile.open(path))
         with _open(path, content) as file:
             try:
                 first = next(filter(str.strip, limits.bounded_lines(file)), "")
-            except UnicodeDecodeError as error:
-                raise _not_utf8(path, error) from None
-            except limits.LineTooLong as error:
-                raise _too_long(path, error) from None
+            except (UnicodeDecodeError, limits.LineTooLong) as error:
+                raise _no_text(path, error) from None
         if not first:
             raise UsageError(f"{path}: the file is empty. Give a CSV with a header line.")
         if _EXCELS_LINE.match(first):
@@ -161,169 +173,28 @@ class Table:
         """
         # A quote that is never closed makes one field of all that follows.
         csv.field_size_limit(limits.LONGEST_LINE)
+        delimiter, most, at, below_header = self.delimiter, BUDGET.objects, 1, self.headless
         with _open(self.path, self.content) as file:
-            line, below_header = 1, self.headless
+            lines = limits.bounded_lines(file)
             try:
-                for lines, fields in _split_lines(limits.bounded_lines(file), self.delimiter):
-                    if fields and (fields[0].strip() or any(field.strip() for field in fields)):
+                for line in lines:
+                    first = at
+                    wide = len(line) > most and line.count(delimiter) >= most
+                    if wide or '"' in line or "\0" in line:
+                        reader = csv.reader(_one_row(chain((line,), lines), delimiter), delimiter=delimiter)
+                        fields = next(reader, [])
+                        at += reader.line_num
+                    else:  # A fifth of the time that the general reader takes for a long field.
+                        fields = line.rstrip("\r\n").split(delimiter)
+                        at += 1
+                    if fields and (fields[0].strip() or any(map(str.strip, fields))):
                         if below_header:
-                            yield TableRow(line, fields)
+                            yield TableRow(first, fields)
                         below_header = True
-                    line += lines
-            except UnicodeDecodeError as error:
-                raise _not_utf8(self.path, error) from None
-            except limits.LineTooLong as error:
-                raise _too_long(self.path, error) from None
+            except (UnicodeDecodeError, limits.LineTooLong) as error:
+                raise _no_text(self.path, error) from None
             except csv.Error as error:
-                raise UsageError(f"{self.path}: line {line} is not CSV ({error}). Fix the file.") from None
-
-
-def _open(path: str, content: bytes | None) -> TextIO:
-    return open_table(path) if content is None else io.TextIOWrapper(io.BytesIO(content), "utf-8-sig", newline="")
-
-
-def _split_lines(lines: Iterator[str], delimiter: str) -> Iterator[tuple[int, list[str]]]:
-    """Yields the fields of every row, and the number of its lines.
-
-    A line without quotes is split at once, in a fifth of the time that the general reader takes for a long field.
-    """
-    for line in lines:
-        if '"' not in line and "\0" not in line and line.count(delimiter) < BUDGET.objects:
-            yield 1, line.rstrip("\r\n").split(delimiter)
-            continue
-        reader = csv.reader(_one_row(chain((line,), lines), delimiter), delimiter=delimiter)
-        fields = next(reader, [])
-        yield reader.line_num, fields
-
-
-def _one_row(lines: Iterable[str], delimiter: str) -> Iterator[str]:
-    """Yields the lines of a row, one where no quoted field goes on, until it has too much for a row.
-
-    Raises:
-        csv.Error: it has too many bytes or fields.
-    """
-    size = fields = 0
-    quoted = False
-    for line in lines:
-        size += len(line)
-        if size > limits.LONGEST_LINE:
-            raise csv.Error(f"a row of more than {limits.LONGEST_LINE:,} characters; is a quote not closed?")
-        quotes = line.count('"')
-        ends_quoted = quoted ^ (quotes % 2 == 1)
-        # A line without a quote within quotes has no end of a field.
-        if (quotes and (quoted or ends_quoted)) or (not quoted and line.count(delimiter) >= BUDGET.objects):
-            # Delimiters within quotes do not count.
-            closed = '"' * quoted + line + '"' * ends_quoted
-            fields += _QUOTED.sub("", closed).count(delimiter)
-            if fields >= BUDGET.objects:
-                raise csv.Error(f"a row of more than {BUDGET.objects:,} fields")
-        quoted = ends_quoted
-        yield line
-
-
-def reduce_header(name: str) -> str:
-    """Returns a header as synonyms are compared: letters and digits only, lower case."""
-    return re.sub(r"[^a-z0-9]", "", name.lower())
-
-
-def choose_columns(table: Table, overrides: Mapping[str, str]) -> dict[str, int]:
-    """Finds out which column plays which role.
-
-    Args:
-        table: the table.
-        overrides: role -> header, from `input.labels.columns`; they win over what the headers suggest.
-
-    Returns:
-        Role -> number of the column, for those roles that a column was found for.
-
-    Raises:
-        UsageError: a header that `overrides` names is not there, or twice; or one that plays a role is there twice.
-    """
-    reduced = [reduce_header(name) for name in table.header]
-    columns: dict[str, int] = {}
-    for role, wanted in overrides.items():
-        columns[role] = table.find_column(f"input.labels.columns.{role}", wanted)
-    for role, synonyms in _SYNONYMS.items():
-        free = [name if i not in columns.values() else "" for i, name in enumerate(reduced)]
-        known = [name for name in synonyms if name in free]
-        if role not in columns and known:
-            columns[role] = free.index(known[0])
-            name = table.header[columns[role]]
-            if table.header.count(name) > 1:
-                raise UsageError(
-                    f"{table.path}: several columns are called {name!r}, and one of them holds the {role}. "
-                    f"Rename the others. It has: {shown_header(table.header)}."
-                )
-    named = [i for i, name in enumerate(table.header) if dialect_of_header(name) and i not in columns.values()]
-    if MASK not in columns and len(named) == 1:
-        columns[MASK] = named[0]
-    return columns
-
-
-def has_known_names(header: Sequence[str]) -> bool:
-    """Returns whether a column has a name that states its role."""
-    known = {name for names in _SYNONYMS.values() for name in names}
-    return any(reduce_header(name) in known for name in header)
-
-
-def choose_role(role: str, names: Sequence[str], overrides: Mapping[str, str]) -> str:
-    """Returns the name among `names` that plays a role; the one in `overrides`, or an empty text where none does."""
-    if role in overrides:
-        return overrides[role]
-    reduced = {reduce_header(name): name for name in reversed(names)}
-    return next((reduced[synonym] for synonym in _SYNONYMS[role] if synonym in reduced), "")
-
-
-def size_columns(header: Sequence[str]) -> tuple[str, ...]:
-    """Returns the headers of the columns that state height and width of the image; nothing where one is missing."""
-    reduced = {reduce_header(name): name for name in reversed(header) if name}
-    return next((tuple(reduced[name] for name in names) for names in _SIZES if reduced.keys() >= set(names)), ())
-
-
-def label_columns(table: Table, taken: Collection[int]) -> list[int]:
-    """Returns the numbers of further columns that look like classes, other than those taken."""
-    names = (reduce_header(name) for name in table.header)
-    return [i for i, name in enumerate(names) if name in _ALSO_LABELS and i not in taken]
-
-
-def caption_columns(table: Table, columns: Mapping[str, int], taken: Collection[int]) -> tuple[int, ...]:
-    """Returns the numbers of the columns of captions: the one that was found, or `caption_1` and so on."""
-    if CAPTION in columns:
-        return (columns[CAPTION],)
-    reduced = [re.fullmatch(r"([a-z]+)[0-9]+", reduce_header(name)) for name in table.header]
-    numbered = (i for i, match in enumerate(reduced) if match and match[1] in _SYNONYMS[CAPTION] and i not in taken)
-    return tuple(numbered)
-
-
-def missing_columns(table: Table, expected: str) -> UsageError:
-    """Returns the error for a table that lacks the `expected` columns."""
-    return UsageError(
-        f"{table.path}: columns {shown_header(table.header)} were found, but expected {expected}. "
-        "Name them by input.labels.columns, e.g. {image: photo, label: kind}, or give another file."
-    )
-
-
-def columns_note(table: Table, columns: Mapping[str, int], captions: Sequence[int] = ()) -> str:
-    """Returns a note: the roles of the columns."""
-    pairs = [*columns.items(), *((CAPTION, column) for column in captions)]
-    return f"{table.name}: " + ", ".join(f"{role} from column {table.header[column]!r}" for role, column in pairs)
-
-
-def shown_header(header: Sequence[str]) -> str:
-    """Returns column names, for messages."""
-    return ", ".join(repr(name) for name in header)
-
-
-def _too_long(path: str, error: limits.LineTooLong) -> UsageError:
-    return UsageError(f"{path}: {error}, so it is not a table. Give a CSV file with line ends.")
-
-
-def _not_utf8(path: str, error: UnicodeDecodeError) -> UsageError:
-    found = error.object[error.start : error.start + 4].hex(" ")
-    start = error.object[:2]
-    kind = "UTF-16" if start in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE) else "UTF-8"
-    problem = "is UTF-16, not UTF-8 text" if kind == "UTF-16" else f"is not UTF-8 text (bytes {found})"
-    return UsageError(f"{path}: {problem}. Save it as CSV in UTF-8 (in Excel: 'CSV UTF-8').")
+                raise UsageError(f"{self.path}: line {at} is not CSV ({error}). Fix the file.") from None
 
 
 @dataclass(frozen=True)
@@ -342,11 +213,35 @@ class ParquetTable(Table):
         return ParquetTable(file.path, file.header, "", file=file)
 
     def rows(self) -> Iterator[TableRow]:
-        """See `Table.rows`."""
+        """Streams the rows."""
         assert self.file is not None, "see `of`"
         for number, fields in enumerate(self.file.texts(), 1):
             if any(field.strip() for field in fields):
                 yield TableRow(number, fields)
+
+
+@dataclass(frozen=True)
+class LinesTable(Table):
+    """JSON lines as a table: the members of the first line are the columns, and a row has the texts of their values."""
+
+    @staticmethod
+    def of(path: str, content: bytes | None) -> LinesTable:
+        """Reads the members of the first line.
+
+        Raises:
+            UsageError: it is not a JSON object.
+        """
+        _, entry = next(json_lines(path, content, texts=True), (0, None))
+        if not isinstance(entry, dict) or not entry:
+            raise UsageError(f"{path}: line 1 is not a JSON object with members. Fix the file.")
+        return LinesTable(path, tuple(entry), "", content=content)
+
+    def rows(self) -> Iterator[TableRow]:
+        """Streams the lines; one that is not an object has no fields."""
+        for number, entry in json_lines(self.path, self.content, texts=True):
+            values = [entry.get(name) for name in self.header] if isinstance(entry, dict) else []
+            texts = (one if isinstance(one, str) else "" if one is None else json.dumps(one) for one in values)
+            yield TableRow(number, list(texts))
 
 
 class TablePart(NamedTuple):
@@ -424,7 +319,7 @@ class JoinedTable(Table):
         return replace(self, image=column, agree=agree)
 
     def rows(self) -> Iterator[TableRow]:
-        """See `Table.rows`; a row's `part` is the number of its table."""
+        """Streams the rows; the `part` of one is the number of its table."""
         for number, (table, part) in enumerate(zip(self.tables, self.parts, strict=True)):
             places = [table.header.index(name) if name in table.header else None for name in self.header]
             for row in table.rows():
@@ -436,3 +331,186 @@ class JoinedTable(Table):
                 if part.folder and self.image >= 0:
                     fields[self.image] = f"{part.folder}/{fields[self.image].strip()}"
                 yield TableRow(row.line, fields, number)
+
+
+def read_kept(path: str) -> bytes | None:
+    """Returns the bytes of a file for all passes; `None` of a large one, and of one that cannot be read."""
+    try:
+        return read_bytes(path, most=limits.MOST_KEPT_BYTES)
+    except OSError:
+        return None  # Who reads it in passes reports what is wrong.
+
+
+def _open(path: str, content: bytes | None) -> TextIO:
+    return open_table(path) if content is None else io.TextIOWrapper(io.BytesIO(content), "utf-8-sig", newline="")
+
+
+def _one_row(lines: Iterable[str], delimiter: str) -> Iterator[str]:
+    """Yields the lines of a row, one where no quoted field goes on, until it has too much for a row.
+
+    Raises:
+        csv.Error: it has too many bytes or fields.
+    """
+    size = fields = 0
+    quoted = False
+    for line in lines:
+        size += len(line)
+        if size > limits.LONGEST_LINE:
+            raise csv.Error(f"a row of more than {limits.LONGEST_LINE:,} characters; is a quote not closed?")
+        quotes = line.count('"')
+        ends_quoted = quoted ^ (quotes % 2 == 1)
+        # A line without a quote within quotes has no end of a field.
+        if (quotes and (quoted or ends_quoted)) or (not quoted and line.count(delimiter) >= BUDGET.objects):
+            # Delimiters within quotes do not count.
+            closed = '"' * quoted + line + '"' * ends_quoted
+            fields += _QUOTED.sub("", closed).count(delimiter)
+            if fields >= BUDGET.objects:
+                raise csv.Error(f"a row of more than {BUDGET.objects:,} fields")
+        quoted = ends_quoted
+        yield line
+
+
+def rows_by_name(table: Table, column: str) -> dict[str, list[tuple[int, Mapping[str, str]]]]:
+    """Returns the rows of each name in a column: line, and fields by header, none where their number is another."""
+    rows: dict[str, list[tuple[int, Mapping[str, str]]]] = {}
+    for row in table.rows():
+        fields = dict(zip(table.header, map(str.strip, row.fields), strict=False))
+        whole = fields if len(row.fields) == len(table.header) else {}
+        rows.setdefault(fields.get(column, ""), []).append((row.line, whole))
+    return rows
+
+
+def json_lines(path: str, content: bytes | None = None, *, texts: bool = False) -> Iterator[tuple[int, Any]]:
+    """Yields the number and the content of each line of JSON lines that is not blank, `None` of one that is not JSON.
+
+    Args:
+        path: the file.
+        content: its bytes, where they were read already.
+        texts: whether numbers stay the texts that they are.
+
+    Raises:
+        UsageError: it is not UTF-8, or a line has no end.
+    """
+    numbers = {"parse_float": str, "parse_int": str, "parse_constant": str} if texts else {}
+    number = 0
+    with _open(path, content) as file:
+        try:
+            for number, line in enumerate(limits.bounded_lines(file), 1):
+                if line.strip():
+                    try:
+                        entry = parse_untrusted_json(line, **numbers)
+                    except ValueError:
+                        entry = None
+                    yield number, entry
+        except UnicodeDecodeError:
+            problem = f"line {number + 1} or one of the next is not UTF-8 text"
+            raise UsageError(f"{path}: {problem}. Save the file in UTF-8.") from None
+        except limits.LineTooLong as error:
+            raise UsageError(f"{path}: {error}. Give a file with line ends.") from None
+
+
+def _no_text(path: str, error: UnicodeDecodeError | limits.LineTooLong) -> UsageError:
+    if isinstance(error, limits.LineTooLong):
+        return UsageError(f"{path}: {error}, so it is not a table. Give a CSV file with line ends.")
+    utf16 = error.object[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+    found = error.object[error.start : error.start + 4].hex(" ")
+    problem = "is UTF-16, not UTF-8 text" if utf16 else f"is not UTF-8 text (bytes {found})"
+    return UsageError(f"{path}: {problem}. Save it as CSV in UTF-8 (in Excel: 'CSV UTF-8').")
+
+
+def reduce_header(name: str) -> str:
+    """Returns a header as synonyms are compared: letters and digits only, lower case."""
+    return re.sub(r"[^a-z0-9]", "", name.lower())
+
+
+def by_reduced(names: Sequence[str]) -> dict[str, str]:
+    """Returns headers by what synonyms are compared with; of several that are alike, the first."""
+    return {reduce_header(name): name for name in reversed(names) if name}
+
+
+def choose_columns(table: Table, overrides: Mapping[str, str]) -> dict[str, int]:
+    """Finds out which column plays which role.
+
+    Args:
+        table: the table.
+        overrides: role -> header, from `input.labels.columns`; they win over what the headers suggest.
+
+    Returns:
+        Role -> number of the column, for those roles that a column was found for.
+
+    Raises:
+        UsageError: a header that `overrides` names is not there, or twice; or one that plays a role is there twice.
+    """
+    reduced = [reduce_header(name) for name in table.header]
+    columns: dict[str, int] = {}
+    for role, wanted in overrides.items():
+        columns[role] = table.find_column(f"input.labels.columns.{role}", wanted)
+    for role, synonyms in _SYNONYMS.items():
+        free = [name if i not in columns.values() else "" for i, name in enumerate(reduced)]
+        known = [name for name in synonyms if name in free]
+        if role not in columns and known:
+            columns[role] = free.index(known[0])
+            name = table.header[columns[role]]
+            if table.header.count(name) > 1:
+                raise UsageError(
+                    f"{table.path}: several columns are called {name!r}, and one of them holds the {role}. "
+                    f"Rename the others. It has: {shown_header(table.header)}."
+                )
+    named = [i for i, name in enumerate(table.header) if dialect_of_header(name) and i not in columns.values()]
+    if MASK not in columns and len(named) == 1:
+        columns[MASK] = named[0]
+    return columns
+
+
+def has_known_names(header: Sequence[str]) -> bool:
+    """Returns whether a column has a name that states its role."""
+    known = {name for names in _SYNONYMS.values() for name in names}
+    return any(reduce_header(name) in known for name in header)
+
+
+def choose_role(role: str, names: Sequence[str], overrides: Mapping[str, str]) -> str:
+    """Returns the name among `names` that plays a role; the one in `overrides`, or an empty text where none does."""
+    if role in overrides:
+        return overrides[role]
+    reduced = by_reduced(names)
+    return next((reduced[synonym] for synonym in _SYNONYMS[role] if synonym in reduced), "")
+
+
+def size_columns(header: Sequence[str]) -> tuple[str, ...]:
+    """Returns the headers of the columns that state height and width of the image; nothing where one is missing."""
+    reduced = by_reduced(header)
+    return next((tuple(reduced[name] for name in names) for names in _SIZES if reduced.keys() >= set(names)), ())
+
+
+def label_columns(table: Table, taken: Collection[int]) -> list[int]:
+    """Returns the numbers of further columns that look like classes, other than those taken."""
+    names = (reduce_header(name) for name in table.header)
+    return [i for i, name in enumerate(names) if name in _ALSO_LABELS and i not in taken]
+
+
+def caption_columns(table: Table, columns: Mapping[str, int], taken: Collection[int]) -> tuple[int, ...]:
+    """Returns the numbers of the columns of captions: the one that was found, or `caption_1` and so on."""
+    if CAPTION in columns:
+        return (columns[CAPTION],)
+    reduced = [re.fullmatch(r"([a-z]+)[0-9]+", reduce_header(name)) for name in table.header]
+    numbered = (i for i, match in enumerate(reduced) if match and match[1] in _SYNONYMS[CAPTION] and i not in taken)
+    return tuple(numbered)
+
+
+def missing_columns(table: Table, expected: str) -> UsageError:
+    """Returns the error for a table that lacks the `expected` columns."""
+    return UsageError(
+        f"{table.path}: columns {shown_header(table.header)} were found, but expected {expected}. "
+        "Name them by input.labels.columns, e.g. {image: photo, label: kind}, or give another file."
+    )
+
+
+def columns_note(table: Table, columns: Mapping[str, int], captions: Sequence[int] = ()) -> str:
+    """Returns a note: the roles of the columns."""
+    pairs = [*columns.items(), *((CAPTION, column) for column in captions)]
+    return f"{table.name}: " + ", ".join(f"{role} from column {table.header[column]!r}" for role, column in pairs)
+
+
+def shown_header(header: Sequence[str]) -> str:
+    """Returns column names, for messages."""
+    return ", ".join(repr(name) for name in header)

@@ -128,7 +128,10 @@ class _Tar:
             if not block:
                 raise EOFError("its end is missing")
             if not block.strip(b"\0"):
-                self._check_end()
+                # Zeros, and nothing else: a damaged header of zeros is no end.
+                while rest := self._file.read(_CHUNK):
+                    if rest.count(0) < len(rest):
+                        raise TarError(f"no header of a file is at byte {self._at}")
                 return None
             try:
                 info = tarfile.TarInfo.frombuf(block, "utf-8", "surrogateescape")
@@ -189,12 +192,6 @@ class _Tar:
             if not (data := self._file.read(min(size, _CHUNK))):
                 raise EOFError("unexpected end of data")
             size -= len(data)
-
-    def _check_end(self) -> None:
-        """Checks that there are zeros, and nothing else: a damaged header of zeros is no end."""
-        while rest := self._file.read(_CHUNK):
-            if rest.count(0) < len(rest):
-                raise TarError(f"no header of a file is at byte {self._at}")
 
 
 def _number(text: str) -> int:

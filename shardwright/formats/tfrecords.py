@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -47,56 +47,18 @@ from shardwright.formats.record_scan import (
     read_file,
 )
 from shardwright.formats.rows import CAPTION_FEATURE
-from shardwright.masks.dialects import ABSOLUTE, COCO, COUNTS, RELATIVE, SIIM, Dialect
+from shardwright.masks.dialects import COCO, COUNTS, RELATIVE, SIIM, Dialect
 from shardwright.masks.rle import Runs
 from shardwright.storage import Listing, part_path
 from shardwright.storage.paths import split_part
-from shardwright.tfrecords.records import HEADER_BYTES, DecodedFeature
+from shardwright.tfrecords.records import HEADER_BYTES
 
-_FROM_0 = Dialect(base=0)
 # A name for the class of masks whose class is not stated.
 _ONE_CLASS = "mask"
 
 
-@dataclass(frozen=True)
-class RunPairs:
-    """Starts and lengths from 0, column by column: Shardwright's own; see `shardwright.formats.base.MaskCode`."""
-
-    def size(self, text: str) -> None:
-        """Returns `None`: runs do not contain the size of their image."""
-
-    def masks(self, label: int, text: str, *, height: int, width: int) -> Iterable[tuple[int, Runs]]:
-        """Reads the numbers, written as text."""
-        return _FROM_0.masks(label, text, height=height, width=width)
-
-
-class RecordMasks(MaskFiles):
-    """Images of masks; a text is checksum and path of one, a part of its file."""
-
-    def name(self, text: str) -> str:
-        """See `MaskFiles.name`: the path of a part contains a NUL, too."""
-        return text.partition("\0")[2] if text.count("\0") > 1 else text
-
-    def shown(self, text: str) -> str:
-        """Returns the name of a mask in messages; the path that its file was unpacked to is not shown."""
-        part = split_part(self.name(text))
-        return f"{os.path.basename(part.path)}, mask at byte {part.start}"
-
-
-def text_dialect(code: Mapping[str, str | int]) -> Dialect:
-    """Returns how run lengths as text are written: the usual way, where `input.labels` does not set it.
-
-    Args:
-        code: the options of `input.labels.rle` that are given.
-    """
-    runs = str(code.get("encoding", ABSOLUTE))
-    if runs in (RELATIVE, COUNTS):
-        return SIIM if runs == RELATIVE else COCO
-    return Dialect(order=str(code.get("order", "column")), base=int(code.get("start", 1)))
-
-
 class TFRecordFormat(AnnotationFormat):
-    """See `shardwright.formats.base.AnnotationFormat`.
+    """Records with any names of features.
 
     Args:
         found: the files.
@@ -151,7 +113,9 @@ class TFRecordFormat(AnnotationFormat):
         elif form == RUNS:
             self.dialect = RunPairs()
         elif form == TEXTS:
-            self.dialect = text_dialect(options.rle.given)
+            code = options.rle.given
+            known = {RELATIVE: SIIM, COUNTS: COCO}.get(str(code.get("encoding")))
+            self.dialect = known or Dialect(order=str(code.get("order", "column")), base=int(code.get("start", 1)))
 
     @property
     def listing(self) -> Listing:
@@ -164,7 +128,6 @@ class TFRecordFormat(AnnotationFormat):
         return "" if self._found.scratch is None else self._found.scratch.name
 
     def survey(self) -> Survey:
-        """See `AnnotationFormat.survey`."""
         found, roles = self._found, self._found.roles
         masked = self._task == "segmentation"
         if masked and roles.classed == BY_VALUE:
@@ -177,9 +140,13 @@ class TFRecordFormat(AnnotationFormat):
             names, notes = self._map.names, self._map.notes
         if masked and roles.form == TEXTS:
             notes = (*notes, f"run lengths: {self.dialect}; input.labels.rle.encoding, order and start override this")
-        kinds = dict(sorted(found.scan.kinds.items()))
-        self._kinds = {name: min(kinds) for name, kinds in kinds.items() if len(kinds) == 1 and BINARY not in kinds}
-        notes = (*notes, *_carried(list(self._kinds), [name for name in kinds if name not in self._kinds]))
+        all_kinds = sorted(found.scan.kinds.items())
+        self._kinds = {name: min(kinds) for name, kinds in all_kinds if len(kinds) == 1 and BINARY not in kinds}
+        if self._kinds:
+            notes = (*notes, f"tfrecord: carried through: {', '.join(self._kinds)}")
+        if left_out := [name for name, _ in all_kinds if name not in self._kinds]:
+            shown = ", ".join(left_out)
+            notes = (*notes, f"tfrecord: not carried through, being no text or of several kinds: {shown}")
         labels = NONE if not roles.label else MULTI if found.scan.several else SINGLE
         # A list of no class is an annotation where lists have several; a single class that is missing is not.
         least = 0 if masked or labels == NONE else 1 if labels == MULTI else LABELED
@@ -203,7 +170,6 @@ class TFRecordFormat(AnnotationFormat):
         )
 
     def annotations(self) -> Iterator[Annotation]:
-        """See `AnnotationFormat.annotations`."""
         for position, features, masks in self._records():
             if values := self._further(features, self.listing.keys[position]):
                 yield Annotation(position, NO_LABEL, None, NO_ROW, values)
@@ -214,7 +180,6 @@ class TFRecordFormat(AnnotationFormat):
                     yield Annotation(position, self._map.index[text], None, NO_ROW)
 
     def attachments(self) -> Listing | None:
-        """See `AnnotationFormat.attachments`: the files themselves."""
         return self._found.files
 
     def move_to(self, folder: Path) -> Listing:
@@ -274,44 +239,41 @@ class TFRecordFormat(AnnotationFormat):
         return map_classes(values, self._classes or _by_number(values, scan.numbers))
 
     def _masks(self, features: Features, payload: bytes, file: str, begin: int) -> Iterator[tuple[int, str]]:
+        """Yields label and text of each mask of a record, whose payload begins at a byte of a file."""
         roles = self._found.roles
         for name, values in masks_of(features, roles):
-            labels = self._labels(features, name)
-            if not labels:
-                continue
+            # The classes of the masks, one by one or one for all.
+            labels = [0]
+            if roles.classed == BY_VALUE:
+                labels = [NO_LABEL]
+            elif name:
+                labels = [self._map.index.get(name, IGNORE)]
+            elif roles.classed == BY_LABEL and roles.label:
+                labels = [self._map.index[text] for text in labels_of(features, roles.label)]
             if isinstance(values, np.ndarray):
                 texts = [" ".join(map(str, values.tolist()))]
             elif roles.form == TEXTS:
                 texts = [value.decode("utf-8") for value in values]
             else:
-                starts = [begin + place_in(payload, value) for value in values]
+                places = [(begin + place_in(payload, value), value) for value in values]
                 # The writers read them again.
                 texts = [
                     pin_mask(part_path(file, start, start + len(value)), google_crc32c.value(bytes(value)))
-                    for start, value in zip(starts, values, strict=True)
+                    for start, value in places
                 ]
-            for i, text in enumerate(texts):
+            for i, text in enumerate(texts if labels else ()):
                 if text.strip():
                     yield labels[i if len(labels) > 1 else 0], text
 
-    def _labels(self, features: Features, name: str) -> list[int]:
-        """Returns the classes of the masks of a feature, one by one or one for all."""
-        roles = self._found.roles
-        if roles.classed == BY_VALUE:
-            return [NO_LABEL]
-        if name:
-            return [self._map.index.get(name, IGNORE)]
-        if roles.classed == BY_LABEL and roles.label:
-            return [self._map.index[text] for text in labels_of(features, roles.label)]
-        return [0]
-
     def _further(self, features: Features, key: str) -> dict[str, list[Any]]:
         """Returns the values of what is carried through, of captions, and the name of the file."""
-        values = {
-            name: _plain(listed)
-            for name, kind, listed in further_features(features, self._found.roles)
-            if kind == self._kinds.get(name)
-        }
+        values: dict[str, list[Any]] = {}
+        for name, kind, listed in further_features(features, self._found.roles):
+            if kind == self._kinds.get(name):
+                plain = listed if isinstance(listed, list) else listed.tolist()
+                # JSON has no infinities: those are written as text, and read again as numbers.
+                finite = kind != "float32" or np.isfinite(listed).all()
+                values[name] = plain if kind != "bytes" and finite else [_text(value) for value in plain]
         captions = features.get(self._found.roles.caption, [])
         if isinstance(captions, list) and captions:
             values[CAPTION_FEATURE] = [caption.decode("utf-8", "replace") for caption in captions]
@@ -320,35 +282,46 @@ class TFRecordFormat(AnnotationFormat):
         return values
 
 
+class RecordMasks(MaskFiles):
+    """Images of masks; a text is checksum and path of one, a part of its file."""
+
+    def name(self, text: str) -> str:
+        return text.partition("\0")[2] if text.count("\0") > 1 else text
+
+    def shown(self, text: str) -> str:
+        """Returns the name of a mask in messages; the path that its file was unpacked to is not shown."""
+        part = split_part(self.name(text))
+        return f"{os.path.basename(part.path)}, mask at byte {part.start}"
+
+
+@dataclass(frozen=True)
+class RunPairs:
+    """A `MaskCode` of starts and lengths from 0, column by column: our own, and not the text of a source."""
+
+    def size(self, text: str) -> None:
+        """Returns `None`: runs do not contain the size of their image."""
+
+    def masks(self, label: int, text: str, *, height: int, width: int) -> list[tuple[int, Runs]]:
+        """Reads the numbers, written as text."""
+        return Dialect(base=0).masks(label, text, height=height, width=width)
+
+
 def _by_number(values: Mapping[str, str], numbers: Mapping[str, set[int]]) -> dict[str, int | None] | None:
     """Names in the order of the numbers next to them, if each has a different one.
 
     Names that no record has a number for fill the gaps, as classes without a mask do.
     """
-    known = {name: min(found) for name, found in numbers.items() if name in values and len(found) == 1}
-    if len(known) < len([name for name in numbers if name in values]) or len(set(known.values())) < len(known):
+    numbered = {name: found for name, found in numbers.items() if name in values}
+    placed = {name: min(found) for name, found in numbered.items() if len(found) == 1}
+    if not placed or len(placed) < len(numbered) or len(set(placed.values())) < len(placed):
         return None
-    rest = sorted(set(values) - set(known))
-    gaps = [number for number in range(len(values)) if number not in known.values()]
-    if len(gaps) != len(rest) or not known:
-        return None if rest or not known else dict.fromkeys(sorted(known, key=known.__getitem__))
-    placed = {**known, **dict(zip(rest, gaps, strict=True))}
+    rest = sorted(set(values) - set(placed))
+    gaps = [number for number in range(len(values)) if number not in placed.values()]
+    if rest and len(gaps) != len(rest):
+        return None
+    placed |= dict(zip(rest, gaps, strict=False))
     return dict.fromkeys(sorted(placed, key=placed.__getitem__))
 
 
-def _plain(values: DecodedFeature) -> list[Any]:
-    """Values for JSON, which knows no infinities: those are written as text, and read again as numbers."""
-    if isinstance(values, list):
-        return [value.decode("utf-8") for value in values]
-    if values.dtype == np.int64 or np.isfinite(values).all():
-        return list(values.tolist())
-    return [str(value) for value in values.tolist()]
-
-
-def _carried(carried: list[str], left_out: list[str]) -> list[str]:
-    notes = []
-    if carried:
-        notes.append(f"tfrecord: carried through: {', '.join(carried)}")
-    if left_out:
-        notes.append(f"tfrecord: not carried through, being no text or of several kinds: {', '.join(left_out)}")
-    return notes
+def _text(value: bytes | float) -> str:
+    return value.decode("utf-8") if isinstance(value, bytes) else str(value)

@@ -28,6 +28,7 @@ from shardwright.formats.sample_features import (
     MASK_FOLDER,
     SampleError,
     are_boxes,
+    are_texts,
     box_features,
     mask_name,
     texts,
@@ -80,7 +81,7 @@ def read_classes(text: bytes, name: str) -> tuple[str, ...]:
         UsageError: it is not a list of different names.
     """
     names = _json(text)
-    if not isinstance(names, list) or not all(isinstance(found, str) for found in names) or len({*names}) < len(names):
+    if not are_texts(names) or len({*names}) < len(names):
         raise UsageError(f"{name}: is not a JSON list of different names. Delete it, or list the classes in order.")
     return tuple(names)
 
@@ -124,7 +125,9 @@ def _members(file: IO[bytes], name: str) -> Iterator[tuple[str, bytes]]:
             problem = f"{member.path!r} has {member.size} bytes; at most {_LARGEST} are read"
             raise UsageError(f"{name}: {problem}. Leave the file out.")
         stem, dot, role = member.path.rpartition("/")[2].partition(".")
-        return bool(stem and dot) and _is_role(role.lower())
+        role = role.lower()
+        is_role = role in ("cls", "txt", "json") or f".{role.rpartition('.')[2]}" in IMAGE_ENDINGS
+        return bool(stem and dot) and is_role
 
     try:
         yield from read_members(file, wanted)
@@ -134,10 +137,6 @@ def _members(file: IO[bytes], name: str) -> Iterator[tuple[str, bytes]]:
         raise UsageError(f"{name}: {error}. Write a tar file of samples alone, or several smaller ones.") from None
 
 
-def _is_role(role: str) -> bool:
-    return role in ("cls", "txt", "json") or f".{role.rpartition('.')[2]}" in IMAGE_ENDINGS
-
-
 def _features(sample: str, members: Mapping[str, bytes], classes: Sequence[str]) -> dict[str, FeatureValue]:
     """Returns the features of a sample."""
     found: dict[str, FeatureValue] = {"image/key": sample.encode("utf-8", "surrogateescape")}
@@ -145,7 +144,8 @@ def _features(sample: str, members: Mapping[str, bytes], classes: Sequence[str])
     for role, data in members.items():
         if role == "cls":
             text = _text(role, data)
-            found["class"] = int(text) if _is_number(text) else text.encode()
+            is_number = text.isascii() and text.isdigit() and len(text) < 19
+            found["class"] = int(text) if is_number else text.encode()
         elif role == "txt":
             found["caption"] = _text(role, data).encode()
         elif role in _MASKS_BY_VALUE:
@@ -153,7 +153,11 @@ def _features(sample: str, members: Mapping[str, bytes], classes: Sequence[str])
         elif role == "ignored.png":
             found[mask_name(IGNORED)] = data
         elif match := re.fullmatch(r"mask([0-9]{1,6})\.png", role):
-            found[mask_name(_mask_class(int(match[1]), classes))] = data
+            number = int(match[1])
+            if classes and number >= len(classes):
+                problem = f"mask{number}.png: {CLASSES_FILE} has {len(classes)} classes, from 0"
+                raise SampleError(f"{problem}. Add the missing names.")
+            found[mask_name(classes[number] if classes else str(number))] = data
         elif role != "json":
             images.append(role)
     if len(images) > 1:
@@ -173,21 +177,12 @@ def _features(sample: str, members: Mapping[str, bytes], classes: Sequence[str])
 def _exported(row: Mapping[str, Any], image: bytes, classes: Sequence[str]) -> dict[str, FeatureValue]:
     """Returns the features of the JSON that `shardwright export` writes; edges of boxes are in pixels there."""
     key, labels, boxes, names = row["key"], row["classes"], row["boxes"], row["box_classes"]
-    if not (isinstance(key, str) and _are_texts(labels) and _are_texts(names) and are_boxes(boxes)):
+    if not (isinstance(key, str) and are_texts(labels) and are_texts(names) and are_boxes(boxes)):
         raise SampleError("json has values of another kind than the export writes. Export the dataset again.")
     found: dict[str, FeatureValue] = {"image/key": key.encode("utf-8", "replace")}
     if labels or not names:
         found[CLASS_TEXT] = texts(labels)
     return found | box_features(image, boxes, names, classes, f"{CLASSES_FILE} next to the tar files")
-
-
-def _mask_class(number: int, classes: Sequence[str]) -> str:
-    """Returns the class of a mask."""
-    if classes and number >= len(classes):
-        raise SampleError(
-            f"mask{number}.png: {CLASSES_FILE} has {len(classes)} classes, from 0. Add the missing names."
-        )
-    return classes[number] if classes else str(number)
 
 
 def _json(text: bytes) -> Any:
@@ -202,11 +197,3 @@ def _text(role: str, data: bytes) -> str:
         return data.decode("utf-8").strip()
     except UnicodeDecodeError:
         raise SampleError(f"{role} is not UTF-8. Write it as UTF-8.") from None
-
-
-def _is_number(text: str) -> bool:
-    return text.isascii() and text.isdigit() and len(text) < 19
-
-
-def _are_texts(values: Any) -> bool:
-    return isinstance(values, list) and all(isinstance(value, str) for value in values)

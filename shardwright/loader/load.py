@@ -9,23 +9,20 @@ are finished at the same time, so that memory does not grow with the number of p
 
 from __future__ import annotations
 
-import functools
 import inspect
 import os
-from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, Concatenate, ParamSpec, TypeAlias
+from typing import Any
 
 import tensorflow as tf
 
-from shardwright.config.calls import check_call
 from shardwright.dataset.host_sharding import host_ranges, shards_of_host
 from shardwright.dataset.reader import ImageDataset
 from shardwright.loader.augment import apply_augmentations
 from shardwright.loader.error_context import ErrorContext, Record, no_autograph, with_error_context
 from shardwright.loader.exact import read_exact
 from shardwright.loader.fast import read_fast
-from shardwright.loader.load_options import LoaderOptions, ResolvedOptions
+from shardwright.loader.load_options import LoaderOptions, ResolvedOptions, with_keywords_of
 from shardwright.loader.memory import cache_examples, finished_at_once
 from shardwright.loader.parse_example import Example, Parser
 from shardwright.loader.postprocess import Postprocess
@@ -36,8 +33,6 @@ from shardwright.storage.paths import scheme_of
 from shardwright.version import __version__
 
 Tensor = Any
-_Folder: TypeAlias = "str | os.PathLike[str]"
-_Keywords = ParamSpec("_Keywords")
 
 # Batches that wait besides those of `finished_at_once`.
 _AHEAD = 1
@@ -48,26 +43,7 @@ _TUNED_BYTES = 512 << 20
 _shuffle_and_repeat = inspect.unwrap(tf.data.experimental.shuffle_and_repeat)
 
 
-def _with_keywords_of(
-    options: Callable[_Keywords, LoaderOptions],
-) -> Callable[[Callable[[_Folder, LoaderOptions], Any]], Callable[Concatenate[_Folder, _Keywords], Any]]:
-    """Gives a function the keywords of the options, which are declared only there, in place of its second argument."""
-
-    def decorate(read: Callable[[_Folder, LoaderOptions], Any]) -> Callable[Concatenate[_Folder, _Keywords], Any]:
-        @functools.wraps(read)
-        def call(dataset_dir: _Folder, *values: _Keywords.args, **named: _Keywords.kwargs) -> Any:
-            return read(dataset_dir, options(*values, **named))
-
-        folder, _ = inspect.signature(read).parameters.values()
-        signature = inspect.signature(options)
-        keywords = [folder, *signature.parameters.values()]
-        call.__signature__ = signature.replace(parameters=keywords, return_annotation=Any)  # type: ignore[attr-defined]
-        return check_call(call)  # type: ignore[return-value] # `dataset_dir` may also be values by its name
-
-    return decorate
-
-
-@_with_keywords_of(LoaderOptions)
+@with_keywords_of(LoaderOptions)
 def load(dataset_dir: str | os.PathLike[str], options: LoaderOptions) -> Any:  # noqa: D417 -- these are its keywords
     """Reads a split as batches of images and targets.
 

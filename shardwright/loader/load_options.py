@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import functools
+import inspect
 import os
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, fields
 from functools import cached_property
-from typing import Any
+from typing import Any, Concatenate, ParamSpec, TypeAlias
 
 import numpy as np
 
+from shardwright.config.calls import check_call
 from shardwright.config.check_arguments import check_flags, check_list, check_local_folder, check_whole
 from shardwright.config.loader import MIXING, NORMALIZATIONS, Augmentation, check_epoch, read_augmentations
 from shardwright.dataset.feature_presets import PREFIX, feature_name
@@ -24,6 +27,9 @@ from shardwright.loader.memory import MEMORY, decoded_bytes
 from shardwright.loader.shard_cache import ShardCache
 from shardwright.loader.text_features import StoredTexts, text_features
 from shardwright.storage.paths import is_inside, real_path
+
+_Folder: TypeAlias = "str | os.PathLike[str]"
+_Keywords = ParamSpec("_Keywords")
 
 DTYPES = ("float32", "bfloat16", "uint8")
 MASKS, LABELS, BOTH = "masks", "labels", "both"
@@ -297,3 +303,22 @@ def _check_statistics(statistics: Any) -> None:
             raise UsageError(
                 f"statistics: {statistics!r} has no {name!r} of three numbers. Give a mapping with mean and std."
             )
+
+
+def with_keywords_of(
+    options: Callable[_Keywords, LoaderOptions],
+) -> Callable[[Callable[[_Folder, LoaderOptions], Any]], Callable[Concatenate[_Folder, _Keywords], Any]]:
+    """Gives a function the keywords of the options, which are declared only there, in place of its second argument."""
+
+    def decorate(read: Callable[[_Folder, LoaderOptions], Any]) -> Callable[Concatenate[_Folder, _Keywords], Any]:
+        @functools.wraps(read)
+        def call(dataset_dir: _Folder, *values: _Keywords.args, **named: _Keywords.kwargs) -> Any:
+            return read(dataset_dir, options(*values, **named))
+
+        folder, _ = inspect.signature(read).parameters.values()
+        signature = inspect.signature(options)
+        keywords = [folder, *signature.parameters.values()]
+        call.__signature__ = signature.replace(parameters=keywords, return_annotation=Any)  # type: ignore[attr-defined]
+        return check_call(call)  # type: ignore[return-value] # `dataset_dir` may also be values by its name
+
+    return decorate

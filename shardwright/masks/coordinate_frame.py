@@ -30,7 +30,6 @@ from shardwright.images.orientation import (
     orient_boxes,
     transposes,
 )
-from shardwright.images.orientation import inverse as inverse_turn
 from shardwright.masks.rle import Runs, column_pieces, encode, normalize, resample, transpose
 
 
@@ -54,11 +53,9 @@ def orient_runs(runs: Runs, height: int, width: int, orientation: int) -> Runs:
     columns, rows = orientation in MIRRORS_COLUMNS, orientation in MIRRORS_ROWS
     if columns:  # Both: the last position comes first.
         runs = np.stack([height * width - runs[::-1].sum(axis=1), runs[::-1, 1]], axis=1)
-    return _mirror_rows(runs, height) if columns != rows else runs
-
-
-def _mirror_rows(runs: Runs, height: int) -> Runs:
-    """Turns every column upside down."""
+    if columns == rows:
+        return runs
+    # Every column upside down.
     column, begin, end = column_pieces(runs, height)
     return normalize(np.stack([column * height + height - end, end - begin], axis=1))
 
@@ -191,4 +188,4 @@ def restore_to_file(mask: npt.NDArray[Any], policy: str, frames: CoordinateFrame
     runs = to_image_size(mask, policy, *(displayed if geometry is None else (geometry.height, geometry.width)))
     if geometry is not None:
         runs = resample(runs, inverse_geometry(geometry))
-    return orient_runs(runs, *displayed, inverse_turn(turn))
+    return orient_runs(runs, *displayed, inverse(turn))

@@ -32,7 +32,7 @@ from shardwright.images.boxes import Box, check_within
 from shardwright.masks.brush import brush_runs
 from shardwright.masks.coco_segmentation import CocoMasks, SegmentationError
 from shardwright.masks.mask_pixels import read_mask
-from shardwright.masks.rle import Runs, draw, encode
+from shardwright.masks.rle import Runs, draw, encode, normalize
 
 # No image has a side this long.
 _LARGEST = 2**31
@@ -56,7 +56,9 @@ class DrawnMasks(CocoMasks):
             return super().parse(text, height=height, width=width)
         self._check_image_size((stated_height, stated_width), height, width)
         if "fractions" in shape:
-            return self._draw([_scaled(one, height, width) for one in shape["fractions"]], height, width)
+            sides = (width, height)
+            scaled = [[number * sides[i % 2] for i, number in enumerate(one)] for one in shape["fractions"]]
+            return self._draw(scaled, height, width)
         if "holes" in shape:
             outside = self._draw([shape["outline"]], height, width)
             inside = draw(self._draw(shape["holes"], height, width), height, width)
@@ -75,10 +77,6 @@ def ellipse_box(x: float, y: float, rx: float, ry: float, degrees: float) -> Box
     cos, sin = math.cos(math.radians(degrees)), math.sin(math.radians(degrees))
     across, down = math.hypot(rx * cos, ry * sin), math.hypot(rx * sin, ry * cos)
     return Box(x - across, y - down, x + across, y + down)
-
-
-def _scaled(polygon: Any, height: int, width: int) -> list[float]:
-    return [number * (height if i % 2 else width) for i, number in enumerate(polygon)]
 
 
 def _ellipse(numbers: list[float], height: int, width: int, *, clip: bool) -> Runs:
@@ -100,16 +98,7 @@ def _ellipse(numbers: list[float], height: int, width: int, *, clip: bool) -> Ru
     first = np.clip(np.ceil(middle - reach - 0.5), 0, height).astype(np.int64)
     last = np.clip(np.floor(middle + reach - 0.5) + 1, 0, height).astype(np.int64)
     drawn = np.flatnonzero((inside > 0) & (last > first))
-    return _joined(np.stack([drawn * height + first[drawn], last[drawn] - first[drawn]], axis=1))
-
-
-def _joined(runs: Runs) -> Runs:
-    """Merges runs that touch where one column ends and the next begins."""
-    if len(runs) < 2:
-        return runs
-    begins = np.flatnonzero(np.r_[True, runs[1:, 0] > runs[:-1].sum(axis=1)])
-    ends = runs.sum(axis=1)[np.r_[begins[1:] - 1, len(runs) - 1]]
-    return np.stack([runs[begins, 0], ends - runs[begins, 0]], axis=1)
+    return normalize(np.stack([drawn * height + first[drawn], last[drawn] - first[drawn]], axis=1))
 
 
 def _rows(counts: list[int], box: list[int], height: int, width: int) -> Runs:

@@ -29,6 +29,13 @@ from shardwright.running.progress import counted
 
 _PNG, _BMP, _TIFF, _JPEG = b"\x89PNG\r\n\x1a\n", b"BM", (b"II*\0", b"MM\0*"), b"\xff\xd8\xff"
 _GIF = (b"GIF87a", b"GIF89a")
+_PLUGINS: tuple[tuple[bytes | tuple[bytes, ...], Callable[[Any], Image.Image]], ...] = (
+    (_PNG, PngImagePlugin.PngImageFile),
+    (_BMP, BmpImagePlugin.BmpImageFile),
+    (_TIFF, TiffImagePlugin.TiffImageFile),
+    (_GIF, GifImagePlugin.GifImageFile),
+    (_JPEG, JpegImagePlugin.JpegImageFile),
+)
 _LOSSY = ("jpeg", "tiff_jpeg", "webp", "jpeg2000")
 # Bits of gray -> the factor by which Pillow spreads the values.
 _SPREAD = {2: 85, 4: 17}
@@ -136,16 +143,23 @@ def read_mask(data: bytes, *, max_pixels: int, lossy: bool = False) -> MaskImage
         raise MaskFileError(f"it holds {frames} pictures; save one of them")
     compression = str(image.info.get("compression", ""))
     if lossy and (compression in _LOSSY or data.startswith(_JPEG)):
-        return _gray_with_loss(image)
+        pixels = _attempt(lambda: np.asarray(image.convert("RGB"))).astype(np.int16)
+        if np.ptp(pixels, axis=2).mean() > _MOST_CHROMA:
+            raise MaskFileError("its compression is lossy and blurs its colors; save masks as PNG")
+        return MaskImage(pixels.mean(axis=2).round().astype(np.uint8), 8, lossy=True)
     if compression in _LOSSY:
         raise MaskFileError(f"it is a TIFF with {compression} inside, which is lossy; save it as PNG")
-    bits, color = (data[24], data[25]) if data.startswith(_PNG) else (_tiff_bits(image), None)
+    tags = image.tag_v2 if isinstance(image, TiffImagePlugin.TiffImageFile) else {}
+    bits, color = int(tags.get(_BITS_PER_SAMPLE, (8,))[0]) if image.mode == "L" else 8, None
+    if data.startswith(_PNG):
+        bits, color = data[24], data[25]
     if bits == 16 and color in (_RGB, _GREY_ALPHA, _RGBA):
         raise MaskFileError("it is a PNG of 16 bits with colors or alpha; save it with 8 bits, or as gray")
     if data.startswith(_GIF):
-        return _gray_or_colored(_attempt(lambda: np.asarray(image.convert("RGBA"))))
+        mask = _colored(_attempt(lambda: np.asarray(image.convert("RGBA"))))
+        return gray_of(mask) or mask
     pixels = _attempt(lambda: np.asarray(image))
-    inverted = isinstance(image, TiffImagePlugin.TiffImageFile) and image.tag_v2.get(_PHOTOMETRIC) == _MIN_IS_WHITE
+    inverted = tags.get(_PHOTOMETRIC) == _MIN_IS_WHITE
     if pixels.dtype == bool:
         return MaskImage(pixels.astype(np.uint8), 1, inverted=inverted)
     if pixels.ndim == 3:
@@ -157,7 +171,10 @@ def read_mask(data: bytes, *, max_pixels: int, lossy: bool = False) -> MaskImage
     if pixels.dtype != np.uint8:
         # Pillow turns the gray of 8 bits only.
         pixels = np.uint16(0xFFFF) - pixels.astype(np.uint16) if inverted else pixels.astype(np.uint16)
-    return MaskImage(pixels, bits if pixels.dtype == np.uint8 else 16, _palette(image), inverted)
+    parts = (image.getpalette("RGB") or []) if image.mode == "P" else []
+    colors = zip(parts[::3], parts[1::3], parts[2::3], strict=True)
+    palette = tuple(COLOR | red << 16 | green << 8 | blue for red, green, blue in colors)
+    return MaskImage(pixels, bits if pixels.dtype == np.uint8 else 16, palette, inverted)
 
 
 def value_runs(values: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], Runs]:
@@ -224,43 +241,24 @@ def gray_of(mask: MaskImage) -> MaskImage | None:
 
 def _open(data: bytes, max_pixels: int, *, lossy: bool = False) -> Image.Image:
     """Opens a Pillow image, which reads only the header, and checks its size."""
-    opener: Callable[[Any], Image.Image]
-    if data.startswith(_PNG):
-        try:
-            read_header(data, max_pixels=max_pixels)
-        except ImageError as error:
-            raise MaskFileError(error.reason) from None
-        opener = PngImagePlugin.PngImageFile
-    elif data.startswith(_BMP):
-        opener = BmpImagePlugin.BmpImageFile
-    elif data.startswith(_TIFF):
-        opener = TiffImagePlugin.TiffImageFile
-    elif data.startswith(_GIF):
-        opener = GifImagePlugin.GifImageFile
-    elif data.startswith(_JPEG) and lossy:
-        opener = JpegImagePlugin.JpegImageFile
-    elif data.startswith(_JPEG):
-        raise MaskFileError("it is a JPEG, whose compression is lossy and blurs the numbers; save masks as PNG")
-    else:
+    plugin = next((plugin for start, plugin in _PLUGINS if data.startswith(start)), None)
+    if plugin is None:
         begin = f"they begin with {data[:8].hex(' ')}" if data else "there are none"
         raise MaskFileError(f"its bytes are not a PNG, GIF, BMP or TIFF ({begin})")
+    if plugin is JpegImagePlugin.JpegImageFile and not lossy:
+        raise MaskFileError("it is a JPEG, whose compression is lossy and blurs the numbers; save masks as PNG")
     try:
+        if data.startswith(_PNG):
+            read_header(data, max_pixels=max_pixels)
         check_parts(data)
     except ImageError as error:
         raise MaskFileError(error.reason) from None
     # The plugins directly, since Image.open has a separate limit that the whole process shares.
-    image = _attempt(lambda: opener(io.BytesIO(data)))
+    image = _attempt(lambda: plugin(io.BytesIO(data)))
     width, height = image.size
     if min(width, height) < 1 or width * height > max_pixels:
         raise MaskFileError(f"its header states {height}x{width} (height x width); images.max_pixels is {max_pixels}")
     return image
-
-
-def _tiff_bits(image: Image.Image) -> int:
-    """Returns the bits of a gray value of a TIFF; 8 for other images."""
-    if image.mode != "L" or not isinstance(image, TiffImagePlugin.TiffImageFile):
-        return 8
-    return int(image.tag_v2.get(_BITS_PER_SAMPLE, (8,))[0])
 
 
 def _colored(pixels: npt.NDArray[Any]) -> MaskImage:
@@ -279,27 +277,6 @@ def _colored(pixels: npt.NDArray[Any]) -> MaskImage:
         return MaskImage(np.ascontiguousarray(pixels[..., 0]), 8)
     parts = pixels.astype(np.uint32)
     return MaskImage(parts[..., 0] << 16 | parts[..., 1] << 8 | parts[..., 2] | np.uint32(COLOR), 24)
-
-
-def _gray_with_loss(image: Image.Image) -> MaskImage:
-    """Returns the gray of a file with lossy compression, `MaskFileError` where it has colors."""
-    pixels = _attempt(lambda: np.asarray(image.convert("RGB"))).astype(np.int16)
-    if np.ptp(pixels, axis=2).mean() > _MOST_CHROMA:
-        raise MaskFileError("its compression is lossy and blurs its colors; save masks as PNG")
-    return MaskImage(pixels.mean(axis=2).round().astype(np.uint8), 8, lossy=True)
-
-
-def _gray_or_colored(pixels: npt.NDArray[Any]) -> MaskImage:
-    """Returns gray values where all pixels are gray, or colors."""
-    mask = _colored(pixels)
-    gray = gray_of(mask)
-    return mask if gray is None else gray
-
-
-def _palette(image: Image.Image) -> tuple[int, ...]:
-    """Returns the colors of a palette, as numbers."""
-    parts = (image.getpalette("RGB") or []) if image.mode == "P" else []
-    return tuple(COLOR | r << 16 | g << 8 | b for r, g, b in zip(parts[::3], parts[1::3], parts[2::3], strict=True))
 
 
 def _attempt(call: Callable[[], Any]) -> Any:

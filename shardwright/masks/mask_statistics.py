@@ -31,107 +31,6 @@ _SOLID, _RARE = 0.35, 0.1
 _FRAME = 0.9
 
 
-class MaskPixels(NamedTuple):
-    """The pixels of one mask.
-
-    Attributes:
-        values: different values, ascending; colors as in `MaskImage.values`.
-        pixels: of each value.
-        areas: of each value, the pixels that begin a square of 2x2 of it; all of them where that was not needed.
-        soft: whether its edges are ramps.
-        near: neighbors of which one is 255, and the other a class below it.
-        far: neighbors of which one is a class below 255, and the other 0.
-        rim: neighbors of which one is 255, and those of them of which the other is 0.
-        frame: outermost pixels that are not 0, and all of them.
-    """
-
-    values: npt.NDArray[np.int64]
-    pixels: npt.NDArray[np.int64]
-    areas: npt.NDArray[np.int64]
-    soft: bool
-    near: int
-    far: int
-    rim: tuple[int, int]
-    frame: tuple[int, int]
-
-
-def measure(mask: MaskImage) -> MaskPixels:
-    """Measures the values of a mask as they are; what needs three values is skipped where there are fewer."""
-    values, places = _indexed(mask.values)
-    pixels = np.bincount(places.reshape(-1), minlength=len(values)).astype(np.int64)
-    present = pixels > 0
-    areas = pixels
-    shown = values[present]
-    soft, near, far, rim = False, 0, 0, (0, 0)
-    if len(shown) > 2 or (pixels[present & (values % COLOR != 0)] < _LEAST_AREA).any():
-        across, down = places[:, 1:] != places[:, :-1], places[1:] != places[:-1]
-        border = across[:-1] | across[1:] | down[:, :-1]
-        # Few pixels are at a border.
-        others = np.concatenate([places[:-1, :-1][border], places[-1], places[:-1, -1]])
-        areas = pixels - np.bincount(others, minlength=len(values))
-    if len(shown) > 2:
-        soft = _is_soft(_levels(mask.values, values, places))
-    if WHITE in shown and len(shown[(shown > 0) & (shown < WHITE)]):
-        near, far, rim = _around_white(mask.values)
-    edge = np.concatenate([mask.values[0], mask.values[-1], mask.values[:, 0], mask.values[:, -1]])
-    frame = (int(np.count_nonzero(edge.astype(np.int64) % COLOR)), edge.size)
-    return MaskPixels(shown.astype(np.int64), pixels[present], areas[present], soft, near, far, rim, frame)
-
-
-def measure_palette(indices: MaskPixels, mask: MaskImage) -> MaskPixels:
-    """Returns the same pixels of a mask with a palette of colors, by their colors."""
-    colors = np.array([*mask.palette, *[COLOR] * 256], np.int64)[indices.values]
-    values, places = np.unique(colors, return_inverse=True)
-    pixels = np.bincount(places.reshape(-1), weights=indices.pixels).astype(np.int64)
-    areas = np.bincount(places.reshape(-1), weights=indices.areas).astype(np.int64)
-    return indices._replace(values=values, pixels=pixels, areas=areas)
-
-
-def _indexed(values: npt.NDArray[Any]) -> tuple[npt.NDArray[np.int64], npt.NDArray[Any]]:
-    """Returns different values, and for each pixel the place of its value."""
-    if values.dtype != np.uint32:
-        return np.arange(int(values.max()) + 1, dtype=np.int64), values
-    # Sorting the runs of equal colors takes a tenth of sorting the pixels.
-    flat = values.reshape(-1)
-    begins = np.concatenate([[0], np.flatnonzero(flat[1:] != flat[:-1]) + 1])
-    colors, color_of_run = np.unique(flat[begins], return_inverse=True)
-    places = np.repeat(color_of_run.reshape(-1), np.diff(begins, append=flat.size))
-    return colors.astype(np.int64), places.reshape(values.shape)
-
-
-def _levels(values: npt.NDArray[Any], different: npt.NDArray[np.int64], places: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Returns how light each pixel is."""
-    if values.dtype != np.uint32:
-        return values
-    light = (different >> 16 & 0xFF) + (different >> 8 & 0xFF) + (different & 0xFF)
-    return light.astype(np.uint16)[places]
-
-
-def _is_soft(levels: npt.NDArray[Any]) -> bool:
-    """Returns whether edges are ramps: pixels between a lower and a higher neighbor."""
-    ramps = edges = 0
-    for first, second, inner, outer in (
-        (levels[:, :-1], levels[:, 1:], np.s_[:, :-1], np.s_[:, 1:]),
-        (levels[:-1], levels[1:], np.s_[:-1], np.s_[1:]),
-    ):
-        for steps in (first < second, first > second):
-            edges += int(np.count_nonzero(steps))
-            ramps += int(np.count_nonzero(steps[inner] & steps[outer]))
-    return ramps >= _LEAST_RAMPS and ramps >= _SOFT * (edges - ramps)
-
-
-def _around_white(values: npt.NDArray[Any]) -> tuple[int, int, tuple[int, int]]:
-    near = far = rim = outside = 0
-    white, none = values == WHITE, values == 0
-    classes = ~(white | none) & (values < WHITE)
-    for first, second in (((slice(None), slice(1, None)), (slice(None), slice(-1))), ((slice(1, None),), (slice(-1),))):
-        near += int(np.count_nonzero(classes[first] & white[second]) + np.count_nonzero(white[first] & classes[second]))
-        far += int(np.count_nonzero(classes[first] & none[second]) + np.count_nonzero(none[first] & classes[second]))
-        rim += int(np.count_nonzero(white[first] != white[second]))
-        outside += int(np.count_nonzero(white[first] & none[second]) + np.count_nonzero(none[first] & white[second]))
-    return near, far, (rim, outside)
-
-
 @dataclass
 class MaskTotals:
     """The pixels of a whole set of masks.
@@ -213,3 +112,100 @@ class MaskTotals:
             and self.pixels[WHITE] <= _THICKEST * self._rim
             and self.pixels[WHITE] <= sum(self.pixels[value] for value in classes)
         )
+
+
+def measure(mask: MaskImage) -> MaskPixels:
+    """Measures the values of a mask as they are; what needs three values is skipped where there are fewer."""
+    values, places = _indexed(mask.values)
+    pixels = np.bincount(places.reshape(-1), minlength=len(values)).astype(np.int64)
+    present = pixels > 0
+    areas = pixels
+    shown = values[present]
+    soft, near, far, rim = False, 0, 0, (0, 0)
+    if len(shown) > 2 or (pixels[present & (values % COLOR != 0)] < _LEAST_AREA).any():
+        across, down = places[:, 1:] != places[:, :-1], places[1:] != places[:-1]
+        border = across[:-1] | across[1:] | down[:, :-1]
+        # Few pixels are at a border.
+        others = np.concatenate([places[:-1, :-1][border], places[-1], places[:-1, -1]])
+        areas = pixels - np.bincount(others, minlength=len(values))
+    if len(shown) > 2:
+        levels = mask.values
+        if mask.colored:  # How light each pixel is.
+            light = (values >> 16 & 0xFF) + (values >> 8 & 0xFF) + (values & 0xFF)
+            levels = light.astype(np.uint16)[places]
+        soft = _is_soft(levels)
+    if WHITE in shown and len(shown[(shown > 0) & (shown < WHITE)]):
+        near, far, rim = _around_white(mask.values)
+    edge = np.concatenate([mask.values[0], mask.values[-1], mask.values[:, 0], mask.values[:, -1]])
+    frame = (int(np.count_nonzero(edge.astype(np.int64) % COLOR)), edge.size)
+    return MaskPixels(shown.astype(np.int64), pixels[present], areas[present], soft, near, far, rim, frame)
+
+
+class MaskPixels(NamedTuple):
+    """The pixels of one mask.
+
+    Attributes:
+        values: different values, ascending; colors as in `MaskImage.values`.
+        pixels: of each value.
+        areas: of each value, the pixels that begin a square of 2x2 of it; all of them where that was not needed.
+        soft: whether its edges are ramps.
+        near: neighbors of which one is 255, and the other a class below it.
+        far: neighbors of which one is a class below 255, and the other 0.
+        rim: neighbors of which one is 255, and those of them of which the other is 0.
+        frame: outermost pixels that are not 0, and all of them.
+    """
+
+    values: npt.NDArray[np.int64]
+    pixels: npt.NDArray[np.int64]
+    areas: npt.NDArray[np.int64]
+    soft: bool
+    near: int
+    far: int
+    rim: tuple[int, int]
+    frame: tuple[int, int]
+
+
+def measure_palette(indices: MaskPixels, mask: MaskImage) -> MaskPixels:
+    """Returns the same pixels of a mask with a palette of colors, by their colors."""
+    colors = np.array([*mask.palette, *[COLOR] * 256], np.int64)[indices.values]
+    values, places = np.unique(colors, return_inverse=True)
+    pixels = np.bincount(places.reshape(-1), weights=indices.pixels).astype(np.int64)
+    areas = np.bincount(places.reshape(-1), weights=indices.areas).astype(np.int64)
+    return indices._replace(values=values, pixels=pixels, areas=areas)
+
+
+def _indexed(values: npt.NDArray[Any]) -> tuple[npt.NDArray[np.int64], npt.NDArray[Any]]:
+    """Returns different values, and for each pixel the place of its value."""
+    if values.dtype != np.uint32:
+        return np.arange(int(values.max()) + 1, dtype=np.int64), values
+    # Sorting the runs of equal colors takes a tenth of sorting the pixels.
+    flat = values.reshape(-1)
+    begins = np.concatenate([[0], np.flatnonzero(flat[1:] != flat[:-1]) + 1])
+    colors, color_of_run = np.unique(flat[begins], return_inverse=True)
+    places = np.repeat(color_of_run.reshape(-1), np.diff(begins, append=flat.size))
+    return colors.astype(np.int64), places.reshape(values.shape)
+
+
+def _is_soft(levels: npt.NDArray[Any]) -> bool:
+    """Returns whether edges are ramps: pixels between a lower and a higher neighbor."""
+    ramps = edges = 0
+    for first, second, inner, outer in (
+        (levels[:, :-1], levels[:, 1:], np.s_[:, :-1], np.s_[:, 1:]),
+        (levels[:-1], levels[1:], np.s_[:-1], np.s_[1:]),
+    ):
+        for steps in (first < second, first > second):
+            edges += int(np.count_nonzero(steps))
+            ramps += int(np.count_nonzero(steps[inner] & steps[outer]))
+    return ramps >= _LEAST_RAMPS and ramps >= _SOFT * (edges - ramps)
+
+
+def _around_white(values: npt.NDArray[Any]) -> tuple[int, int, tuple[int, int]]:
+    near = far = rim = outside = 0
+    white, none = values == WHITE, values == 0
+    classes = ~(white | none) & (values < WHITE)
+    for first, second in (((slice(None), slice(1, None)), (slice(None), slice(-1))), ((slice(1, None),), (slice(-1),))):
+        near += int(np.count_nonzero(classes[first] & white[second]) + np.count_nonzero(white[first] & classes[second]))
+        far += int(np.count_nonzero(classes[first] & none[second]) + np.count_nonzero(none[first] & classes[second]))
+        rim += int(np.count_nonzero(white[first] != white[second]))
+        outside += int(np.count_nonzero(white[first] & none[second]) + np.count_nonzero(none[first] & white[second]))
+    return near, far, (rim, outside)

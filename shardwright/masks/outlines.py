@@ -38,11 +38,17 @@ def outlines(runs: Runs, height: int, width: int) -> list[Polygon]:
     for corners in _loops(runs, height, width):
         x, y = _inside(corners)
         part = int(found.region[np.searchsorted(begins, x * height + y, side="right") - 1])
-        if _area(corners) > 0:
+        (here, down), (there, below) = corners.T, np.roll(corners, -1, axis=0).T
+        # Twice the area is negative for the outline of a hole.
+        if (here * below - there * down).sum() > 0:
             outer[part] = corners
         else:
             holes.setdefault(part, []).append(corners)
-    return [_linked(corners, holes.get(part, [])) for part, corners in sorted(outer.items())]
+    linked = []
+    for part, corners in sorted(outer.items()):
+        links = [line for hole in holes.get(part, []) for line in (corners[:1], hole, hole[:1])]
+        linked.append(np.concatenate([corners, *links]))
+    return linked
 
 
 def _loops(runs: Runs, height: int, width: int) -> list[Polygon]:
@@ -86,16 +92,3 @@ def _inside(corners: Polygon) -> tuple[int, int]:
     if y == to_y:
         return (x, y) if to_x > x else (x - 1, y - 1)
     return (x - 1, y) if to_y > y else (x, y - 1)
-
-
-def _area(corners: Polygon) -> int:
-    """Returns twice the area, negative for the outline of a hole."""
-    (x, y), (next_x, next_y) = corners.T, np.roll(corners, -1, axis=0).T
-    return int((x * next_y - next_x * y).sum())
-
-
-def _linked(outer: Polygon, holes: list[Polygon]) -> Polygon:
-    parts = [outer]
-    for hole in holes:
-        parts += [outer[:1], hole, hole[:1]]
-    return np.concatenate(parts)

@@ -14,6 +14,9 @@ from shardwright.images.geometry import IntArray
 from shardwright.masks.rle import Runs, column_pieces, encode, normalize, run_positions
 from shardwright.union_find import UnionFind
 
+# In a target of masks, 0 or 1 otherwise: the pixel is not to be counted. All classes of a pixel have it or none.
+IGNORE_VALUE = 255
+
 
 class Regions(NamedTuple):
     """The regions of a mask, numbered by their first pixel, column by column.
@@ -84,7 +87,3 @@ def areas_and_hits(predicted: npt.NDArray[Any], *others: npt.NDArray[Any]) -> li
         hits = before[found.column * height + found.end] - before[found.column * height + found.begin]
         counts.append(np.bincount(found.region, weights=hits, minlength=len(found.areas)).astype(np.int64))
     return counts
-
-
-# In a target of masks, 0 or 1 otherwise: the pixel is not to be counted. All classes of a pixel have it or none.
-IGNORE_VALUE = 255

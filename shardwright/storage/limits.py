@@ -117,7 +117,8 @@ def bounded_lines(file: TextIO) -> Iterator[str]:
         LineTooLong: one is longer than any that a table needs, or most are empty.
     """
     most, number, size, rest, due = LONGEST_LINE, 0, 0, b"", LINES.objects
-    while data := rest if rest.endswith(b"\n") else rest + file.buffer.readline(most + 1 - len(rest)):
+    readline = file.buffer.readline
+    while data := rest if rest.endswith(b"\n") else rest + readline(most + 1 - len(rest)):
         rest = b""
         if len(data) > most:
             # Lines may end with a carriage return alone. The last byte may be the first half of an end.
@@ -126,7 +127,9 @@ def bounded_lines(file: TextIO) -> Iterator[str]:
                 raise LineTooLong(f"line {number + 1} is longer than {most:,} bytes")
             data, rest = data[:cut], data[cut:]
         line = data.decode("utf-8" if number else "utf-8-sig")
-        for part in io.StringIO(line, newline="") if "\r" in line.removesuffix("\r\n") else (line,):
+        cut = data.find(b"\r")
+        whole = cut < 0 or data[cut:] == b"\r\n"
+        for part in (line,) if whole else io.StringIO(line, newline=""):
             number += 1
             size += len(part)
             if number > due:

@@ -51,7 +51,7 @@ OWN_JSON = {
 
 def known_formats() -> set[str]:
     """The formats of the code."""
-    containers = {container.kind for container in record_containers._CONTAINERS}
+    containers = set(record_containers.MEANING)
     annotations = {row.name for row in LABEL_FORMATS if row.reads != RECORDS} - WITHOUT_FILES
     return {*annotations, *containers, *FORMATS, "PNG", "JPEG", "TFRecord", "YAML", "dataset"} - NOT_INSTALLED
 

@@ -29,7 +29,7 @@ class Learner:
         loss: of targets, logits and, in an evaluation, which images count; see `losses`.
         optimizer: built for the model.
         prepare: turns batches into inputs and targets of the model.
-        count: turns probabilities and targets into counts of each image, [B, ...]; see `evaluate.Counting`.
+        count: turns probabilities and targets into counts of each image, [B, ...]; see `evaluate_split.Counting`.
     """
 
     model: Any

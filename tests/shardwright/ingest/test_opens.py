@@ -78,6 +78,35 @@ def test_a_file_of_a_tool_is_opened_as_often(tmp_path, opens, tool):
     assert opens(raw, file, tmp_path / "out") == 2
 
 
+KEYS = [f"{number}.jpg" for number in range(6)]
+SMALL = {
+    "one_hot.csv": "image,a,b\n" + "".join(f"{key},{i % 2},{1 - i % 2}\n" for i, key in enumerate(KEYS)),
+    "numbers.csv": "image,size\n" + "".join(f"{key},{i}.5\n" for i, key in enumerate(KEYS)),
+    "captions.csv": "image,caption\n" + "".join(f"{key},a cat\n" for key in KEYS),
+    "captions.jsonl": "".join(json.dumps({"file_name": key, "text": "a cat"}) + "\n" for key in KEYS),
+    "numbers.jsonl": "".join(json.dumps({"file_name": key, "size": 1.5}) + "\n" for key in KEYS),
+    "labels.jsonl": "".join(json.dumps({"file_name": key, "label": "cat"}) + "\n" for key in KEYS),
+    "captions.json": json.dumps(
+        {
+            "images": [{"id": i, "file_name": key} for i, key in enumerate(KEYS)],
+            "annotations": [{"id": i, "image_id": i, "caption": "a cat"} for i in range(len(KEYS))],
+        }
+    ),
+}
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_captions_numbers_and_json_lines_are_opened_twice_as_well(tmp_path, opens, name):
+    for number, key in enumerate(KEYS):
+        layouts.image(tmp_path / "images" / key, number)
+    (tmp_path / name).write_text(SMALL[name])
+    raw = {
+        "task": "classification",
+        "input": {"images": str(tmp_path / "images"), "labels": {"path": str(tmp_path / name)}},
+    }
+    assert opens(raw, tmp_path / name, tmp_path / "out") == 2
+
+
 def test_a_table_that_is_not_kept_is_read_in_passes_with_the_same_result(tmp_path, opens, monkeypatch):
     monkeypatch.setattr(head, "HEAD_BYTES", 64)
     monkeypatch.setattr("shardwright.ingest.survey.MOST_KEPT_BYTES", 64)
