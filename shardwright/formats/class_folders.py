@@ -330,10 +330,10 @@ def detect_key_format(
 
 
 def _only_of_train(both: Sequence[tuple[str, str, str]]) -> str:
-    """Returns the folder of the split `train`, if the names of its images and of no others state classes."""
+    """Returns the folder of the split `train`, if the names of its images, and not of the others, state classes."""
     labels: dict[str, set[str]] = {}
     for folder, label, _ in both:
         labels.setdefault(folder, set()).add(label)
     named = [folder for folder, found in labels.items() if any(found)]
-    alone = len(named) == 1 and split_word(named[0]) == "train" and "" not in labels[named[0]]
+    alone = len(labels) > len(named) == 1 and split_word(named[0]) == "train" and "" not in labels[named[0]]
     return named[0] if alone and len(labels[named[0]]) > 1 else ""
