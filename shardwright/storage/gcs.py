@@ -2,9 +2,6 @@
 
 Credentials are the client's default ones (`gcloud auth application-default login`, `GOOGLE_APPLICATION_CREDENTIALS`,
 the machine's service account); `STORAGE_EMULATOR_HOST` leads it to an emulator without any.
-
-`keep_connections` and `convert_rows` use parts of google-cloud-storage that are not public. Checked with releases 2.19
-and 3.17; `tests/shardwright/storage/test_gcs_compat.py` fails when a release changes them.
 """
 
 from __future__ import annotations
@@ -14,15 +11,15 @@ import functools
 import http
 import os
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
 import requests
 import urllib3.exceptions
-from requests.adapters import HTTPAdapter
 
 from shardwright.errors import CredentialsError, UsageError
+from shardwright.storage.gcs_compat import convert_rows, keep_connections
 from shardwright.storage.object_store import Changed, Missing, ObjectInfo, Transient, Unreadable
 
 with warnings.catch_warnings():
@@ -211,41 +208,3 @@ def _checksum(md5: str | None, crc32c: str | None) -> str:
     """Returns the listed checksum of an object's bytes; one that was composed of others has no MD5."""
     kind, value = ("md5", md5) if md5 else ("crc32c", crc32c)
     return f"{kind}:{base64.b64decode(value).hex()}" if value else ""
-
-
-class _Adapter(HTTPAdapter):
-    """Keeps as many connections open as there are readers, and refuses an answer shorter than its stated length.
-
-    With the ten connections of `requests`, most of the readers' would be closed and made again for each object.
-    """
-
-    def build_response(self, req: requests.PreparedRequest, resp: Any) -> requests.Response:
-        resp.enforce_content_length = True  # The default of urllib3 2; before, a truncated body passed.
-        return super().build_response(req, resp)
-
-
-def keep_connections(client: Any, connections: int) -> None:
-    """Lets a client keep `connections` connections open, check the length of each answer, and ask for nothing else.
-
-    Args:
-        client: a `google.cloud.storage.Client`; its session is not public.
-        connections: how many.
-    """
-    # Else releases from 3.17 on ask for each bucket's metadata in another thread, which needs one more permission.
-    client._bucket_metadata_cache = None
-    adapter = _Adapter(pool_maxsize=connections)
-    for scheme in ("https://", "http://"):
-        client._http.mount(scheme, adapter)
-
-
-def convert_rows(listing: Any, convert: Callable[[Mapping[str, str]], Any]) -> Any:
-    """Returns a listing whose rows are made by `convert`, which takes each as the JSON API sends it.
-
-    Making an object of the client for each row takes ten times as long.
-
-    Args:
-        listing: from the client's `list_blobs`, before its first page.
-        convert: takes a row.
-    """
-    listing.item_to_value = lambda _, item: convert(item)
-    return listing

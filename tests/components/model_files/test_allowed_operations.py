@@ -141,7 +141,7 @@ _REASONS = {
     "predictor/converted_answers.py": "reads what `convert` has just written",
     "pusher/clean_process.py": "check_answers checks the model before it starts this process",
     "image_transform/analyze.py": "the TransformGraph that it has just written",
-    "image_transform/text.py": "the TransformGraph that it has just written",
+    "image_transform/vocabularies.py": "the TransformGraph that it has just written",
 }
 
 

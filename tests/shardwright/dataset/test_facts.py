@@ -140,11 +140,11 @@ def test_without_measures_all_images_are_measured_if_that_takes_seconds(small_da
     """The same words stand on the page, in `stats` and in the card: of how many images the measures are."""
     dataset = ImageDataset.open(small_dataset(tmp_path, counts={"train": [40]}))
     seen = collect_page(dataset)
-    assert seen.found.measured == seen.found.histograms["contrast"].total == 40
+    assert seen.collected.measured == seen.collected.histograms["contrast"].total == 40
     assert "chosen by a hash" not in render(seen).partition("shape")[0]
-    monkeypatch.setattr(collect, "_MOST_PIXELS", seen.found.pixels // 40 * 30)
+    monkeypatch.setattr(collect, "_MOST_PIXELS", seen.collected.pixels // 40 * 30)
     seen = collect_page(dataset)
-    assert seen.found.measured == 30
+    assert seen.collected.measured == 30
     assert "Of 30 of 40 images, chosen by a hash of their keys" in render(seen)
     assert main(["stats", dataset.root]) == 0
     lines = {line.split()[0]: line for line in capsys.readouterr().out.splitlines()}
@@ -174,11 +174,11 @@ def write(root: Path, plain) -> None:
 
 def test_a_dataset_without_facts_has_the_same_counts(small_dataset, tmp_path):
     root = small_dataset(tmp_path, counts={"train": [9, 8], "eval": [4]}, change=measured)
-    with_facts = collect_page(ImageDataset.open(root)).found
+    with_facts = collect_page(ImageDataset.open(root)).collected
     forget_facts(root)
     dataset = ImageDataset.open(root)
     assert not any(name.startswith("facts/") for name in dataset.manifest.parts)
-    without = collect_page(dataset).found
+    without = collect_page(dataset).collected
     assert without.columns == with_facts.columns
     assert {name: one.sums for name, one in without.histograms.items()} == {
         name: one.sums for name, one in with_facts.histograms.items()

@@ -34,7 +34,7 @@ def shifted(number, example):
 def chapter(before, now):
     dataset = ImageDataset.open(now)
     watched = check_drift(dataset, DriftConfig(str(before)), ImageDataset.open(before).manifest.digest)
-    return watched, watched.chapter(record_tiles(Sheets(collect_page(dataset).found))).body
+    return watched, watched.chapter(record_tiles(Sheets(collect_page(dataset).collected))).body
 
 
 def part(body, title):

@@ -248,7 +248,8 @@ KILLED = (
 import json
 from shardwright.config import parse_config
 from shardwright.ingest import ingest
-from shardwright.ingest import known_files, probe, write
+from shardwright.ingest import known_files, probe
+from shardwright.ingest import write_shards as write
 probe._FEWEST_AT_ONCE = 2
 probe._BYTES_WORTH_KEEPING = 0
 probe.readers = lambda root: 1

@@ -11,7 +11,7 @@ storage = pytest.importorskip("google.cloud.storage")
 
 from google.auth.credentials import AnonymousCredentials  # noqa: E402
 
-from shardwright.storage.gcs import convert_rows, keep_connections  # noqa: E402
+from shardwright.storage.gcs_compat import convert_rows, keep_connections  # noqa: E402
 
 
 def test_the_version_is_one_that_was_checked():
