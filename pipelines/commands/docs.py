@@ -5,9 +5,6 @@ from __future__ import annotations
 import sys
 from argparse import Namespace
 
-from rich.console import Console
-from rich.markdown import Markdown
-
 from shardwright.pipelines.commands.documentation import page_text, page_titles
 from shardwright.text.escaping import unescaped
 
@@ -27,6 +24,10 @@ def run(options: Namespace) -> int:
     if not sys.stdout.isatty():
         print(text, end="")  # A program that reads it, or a pager, gets the Markdown.
         return 0
+    # Only a terminal needs them.
+    from rich.console import Console
+    from rich.markdown import Markdown
+
     # The styles of the terminal are escape sequences; the pages are ours.
     console = Console(file=unescaped(sys.stdout))
     console.print(Markdown(text), width=min(_WIDTH, console.width))
