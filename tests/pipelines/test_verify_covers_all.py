@@ -66,8 +66,8 @@ def made(tmp_path_factory):
 
 def makers(parser=None, above=""):
     """The commands that make a folder."""
-    for name, one in (parser or build_parser()).below.parsers.items():
-        if one.below is not None:
+    for name, one in (parser or build_parser()).below.items():
+        if one.below:
             yield from makers(one, f"{above}{name} ")
         for action in one.actions:
             if "--out" in action.option_strings and action.metavar in ("DIR", "PATH"):
