@@ -40,7 +40,8 @@ from shardwright.evaluation.thresholds import THRESHOLDS_FILE, Thresholds, read_
 from shardwright.lineage.record import LINEAGE_FILE, read_lineage
 from shardwright.running.progress import print_note
 from shardwright.storage import is_remote
-from shardwright.storage.own_names import make_own_folder
+from shardwright.storage.durable import make_folder
+from shardwright.storage.own_names import is_own
 
 IMAGES, TRAINING, MODEL = "images", "training", "model"
 
@@ -159,7 +160,9 @@ def train(
     recipe = TrainRecipe.from_config(chosen)
     if recipe.trainer.warm_start == BLESSED:
         raise UsageError("trainer.warm_start: blessed is for pipelines. Give the folder of a model.")
-    make_own_folder(str(folder))
+    make_folder(str(folder))
+    for name in (IMAGES, TRAINING, MODEL):
+        is_own(folder / name)  # The user names `out`, perhaps a link; a link below it is refused.
     images = _transformed(opened, chosen, folder, workers)
     weights = chosen.resolve(chosen.trainer.weights) if chosen.trainer.weights else ""
     start = chosen.trainer.warm_start

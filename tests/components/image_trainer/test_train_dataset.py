@@ -139,6 +139,16 @@ def test_wrong_calls_are_refused_before_anything_is_written(source: Path, tmp_pa
     assert not out.exists()
 
 
+@pytest.mark.parametrize("name", ["images", "training", "model"])
+def test_no_link_is_followed_below_the_folder_of_the_results(source: Path, tmp_path: Path, name: str) -> None:
+    (tmp_path / "theirs").mkdir()
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / name).symlink_to(tmp_path / "theirs")
+    with pytest.raises(UsageError, match=name):
+        shardwright.train(source, tmp_path / "out", transform=TRANSFORM, trainer=TRAINER)
+    assert not list((tmp_path / "theirs").iterdir())
+
+
 def test_texts_need_the_pipeline(tmp_path: Path, source: Path) -> None:
     with pytest.raises((UsageError, ConfigError), match="text"):
         shardwright.train(source, tmp_path / "out", transform={**TRANSFORM, "text": {"note": {"vocabulary": 5}}})
