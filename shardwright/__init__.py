@@ -5,7 +5,8 @@ This module offers the names for notebooks and imports each on first use: `make_
 `shardwright docs get-started/python` describes them.
 
 The core imports neither TFX nor Beam, and TensorFlow only in `images/tf_ops.py` and `loader/`. The TFX components
-(`shardwright.components`) and the pipelines (`shardwright.pipelines`) import the core, never the reverse.
+(`shardwright.components`) and the pipelines (`shardwright.pipelines`) import the core, never the reverse; of the names
+here, only `train` is from above the core, a part of the components that needs no TFX.
 """
 
 from importlib import import_module

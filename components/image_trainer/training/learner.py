@@ -6,6 +6,7 @@ one model code and one loop.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -57,7 +58,7 @@ class Learner:
         return self.count(self.logit_model.probabilities(outputs), targets), loss
 
 
-class Backend:
+class Backend(ABC):
     """A model in training on the devices of its backend; here is what holds for a single host.
 
     Args:
@@ -77,14 +78,15 @@ class Backend:
         self._learner, self._model, self._optimizer = learner, learner.model, learner.optimizer
         self._called = learner.logit_model.model if learner.loss else learner.model
 
+    @abstractmethod
     def batches(self, data: Any) -> Iterator[tuple[Any, ...]]:
         """Returns this host's batches of a `tf.data.Dataset`, for `train` and `evaluate`.
 
         Raises:
             DatasetError: while iterating: a record is damaged.
         """
-        raise NotImplementedError
 
+    @abstractmethod
     def train(self, images: Any, targets: Any) -> Any:
         """Does a step, possibly in the background.
 
@@ -96,8 +98,8 @@ class Backend:
         Returns:
             The loss over the batch of all hosts and the norm of its gradient, float32 [2]; `np.asarray` waits for it.
         """
-        raise NotImplementedError
 
+    @abstractmethod
     def evaluate(self, images: Any, targets: Any, counted: Any) -> Callable[[], tuple[npt.NDArray[Any], float]]:
         """Evaluates a batch, possibly in the background.
 
@@ -110,36 +112,35 @@ class Backend:
             A function that waits for what `count` returns of this host's images, and for the loss over those of all
             hosts.
         """
-        raise NotImplementedError
 
+    @abstractmethod
     def memory(self) -> int:
         """Returns the most bytes that a device of this host has held so far; of a CPU, that this process has."""
-        raise NotImplementedError
 
+    @abstractmethod
     def trace(self, folder: str | None) -> None:
         """Begins to write a trace of what runs into a folder of TensorBoard; `None` ends it."""
-        raise NotImplementedError
 
+    @abstractmethod
     def evaluated(self) -> AbstractContextManager[None]:
         """Uses the weights to be kept in `evaluate` and `state`: with `ema` the running mean."""
-        raise NotImplementedError
 
-    def write_variables(self) -> None:
+    def write_variables(self) -> None:  # noqa: B027 -- a backend may train the variables themselves
         """Writes the weights in use to the variables of the model, where other code reads them."""
 
+    @abstractmethod
     def state(self) -> Arrays:
         """Returns all that a step changes: weights, other variables of the model such as seeds, the optimizer's."""
-        raise NotImplementedError
 
+    @abstractmethod
     def restore(self, arrays: Arrays) -> None:
         """Sets a state of `state`."""
-        raise NotImplementedError
 
     def together(self, values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
         """Returns the sums of small arrays over all hosts; all hosts must call it."""
         return values
 
-    def finish(self) -> None:
+    def finish(self) -> None:  # noqa: B027 -- a single host is in no group
         """Leaves the group of hosts, when all of them have ended."""
 
     def from_first(self, data: bytes) -> bytes:
