@@ -157,7 +157,7 @@ def train(
     if is_remote(os.fspath(out)):
         raise UsageError(f"{out}: a training writes to this machine. Give a folder, and copy it later.")
     folder = Path(os.path.abspath(out))
-    recipe = TrainRecipe.from_config(chosen)
+    recipe = dataclasses.replace(TrainRecipe.from_config(chosen), eval_split=_EVAL if _EVAL in opened.splits else "")
     if recipe.trainer.warm_start == BLESSED:
         raise UsageError("trainer.warm_start: blessed is for pipelines. Give the folder of a model.")
     make_folder(str(folder))
@@ -190,7 +190,7 @@ def train(
 def _config(
     dataset: ImageDataset, config: str | os.PathLike[str] | Mapping[str, Any] | Config | None, given: Mapping[str, Any]
 ) -> Config:
-    """Returns the configuration of a training: the splits and the task are those of the dataset."""
+    """Returns the configuration of a training, whose task must be that of the dataset."""
     if config is None:
         split = {"ratios": {name: 1 / len(dataset.splits) for name in dataset.splits}}
         return config_of(task=dataset.manifest.task, split=split, **given)

@@ -149,6 +149,25 @@ def test_no_link_is_followed_below_the_folder_of_the_results(source: Path, tmp_p
     assert not list((tmp_path / "theirs").iterdir())
 
 
+class Planned(Exception):
+    """Carries the recipe of a training that does not begin."""
+
+
+@pytest.mark.parametrize(("counts", "expected"), [({"train": [4]}, ""), ({"train": [4], "eval": [2]}, "eval")])
+def test_the_dataset_not_the_configuration_states_the_splits(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, counts: dict[str, list[int]], expected: str
+) -> None:
+    def plan(recipe: object, **others: object) -> None:
+        raise Planned(recipe)
+
+    monkeypatch.setattr("shardwright.components.image_trainer.train_dataset.train_and_export", plan)
+    ratios = {"train": 0.5, "test": 0.5} if expected else {"train": 0.5, "eval": 0.25, "test": 0.25}
+    config = {"input": {"images": "x"}, "split": {"ratios": ratios}, "transform": {"size": [16, 24]}}
+    with pytest.raises(Planned) as planned:
+        shardwright.train(build.dataset(tmp_path, counts=counts), tmp_path / "out", config=config, workers=1)
+    assert planned.value.args[0].eval_split == expected
+
+
 def test_texts_need_the_pipeline(tmp_path: Path, source: Path) -> None:
     with pytest.raises((UsageError, ConfigError), match="text"):
         shardwright.train(source, tmp_path / "out", transform={**TRANSFORM, "text": {"note": {"vocabulary": 5}}})
