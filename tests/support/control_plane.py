@@ -102,7 +102,9 @@ def _start_operator(started, server, programs, name, folder, tls, port, health):
         "internalCertManagement": {"enable": False},
     }
     if name == "kueue":
-        settings |= {"namespace": "kueue-system", "integrations": {"frameworks": ["batch/job", "jobset.x-k8s.io/jobset"]}}
+        # Without its integration, the webhook of Jobs fails at each of a JobSet's own.
+        frameworks = ["batch/job", "jobset.x-k8s.io/jobset"]
+        settings |= {"namespace": "kueue-system", "integrations": {"frameworks": frameworks}}
     (folder / f"{name}.yaml").write_text(yaml.safe_dump(settings), encoding="utf-8")
     command = [programs / f"{name}-controller", f"--config={folder}/{name}.yaml"]
     if name == "kueue":
