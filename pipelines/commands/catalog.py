@@ -117,7 +117,7 @@ START = {
         "print a shell's completion script",
         "Prints a script that completes commands, options and values.",
         "completion bash > ~/.local/share/bash-completion/completions/shardwright",
-        "get-started/installation.md#completion-in-the-shell",
+        "get-started/installation.md#shell-completion",
         (choice("shell", ("bash", "zsh", "fish"), "the shell that you use"),),
     ),
 }
