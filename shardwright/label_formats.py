@@ -197,7 +197,8 @@ FORMATS = (
     ),
     LabelFormat(
         name="box_csv", reader="box_csv:BoxCsv",
-        meaning="a CSV with a row for each box: image, class, and four edges or a corner and a size", page="tables.md#boxes",
+        meaning="a CSV with a row for each box: image, class, and four edges or a corner and a size",
+        page="tables.md#boxes",
         options=(*_COLUMNS, *_OBJECTS), boxes=True, sizes=True,
     ),
     LabelFormat(

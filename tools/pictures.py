@@ -228,8 +228,8 @@ def data_flow() -> str:
             shapes.append(box(x, 140, 150, [made[number]], ORANGE, 36))
             shapes.append(f'<line x1="{x + 75}" y1="104" x2="{x + 75}" y2="140" stroke="{GRAY}" stroke-width="1.5"/>')
     shapes.append(
-        '<text x="16" y="206" font-size="13" fill="#263238">Everything is decided before a byte is written. A run that is '
-        "killed continues from the finished shards in staging.</text>"
+        '<text x="16" y="206" font-size="13" fill="#263238">Everything is decided before a byte is written. A run that '
+        "is killed continues from the finished shards in staging.</text>"
     )
     return svg(876, 224, "From files to a dataset: list, survey, plan, write, commit", shapes)
 
@@ -256,7 +256,14 @@ def shard() -> str:
         "record is read without reading those before it.</text>",
         '<text x="16" y="214" font-size="13" fill="#263238">An Example has:</text>',
         box(16, 226, 262, ["image", "encoded, key, format, height,", "width, checksum"], ORANGE, 70),
-        box(306, 226, 262, ["annotations", "segmentation/CLASS/rle, class/label,", "object/bbox, caption/text"], ORANGE, 70),
+        box(
+            306,
+            226,
+            262,
+            ["annotations", "segmentation/CLASS/rle, class/label,", "object/bbox, caption/text"],
+            ORANGE,
+            70,
+        ),
         box(596, 226, 270, ["more", "meta/COLUMN; measures with", "images.verify: full"], ORANGE, 70),
     ]
     return svg(882, 312, "The layout of a shard and of its index", shapes)
@@ -478,8 +485,9 @@ def notebook(folder: Path, dataset: ImageDataset) -> str:
 
 def init_question(folder: Path) -> None:
     """Takes the picture of a question of `init`: a table whose header says nothing about the order of its runs."""
-    import shardwright as sw
     from PIL import Image
+
+    import shardwright as sw
 
     sw.write_sample(str(folder / "photos"), images=12, height=128, width=128)
     table = folder / "photos/train.csv"

@@ -39,7 +39,14 @@ _GOALS: dict[str, tuple[str, ...]] = {
     "run on Kubeflow": ("kubeflow",),
 }
 _MACHINE, _IMAGE = "ct5lp-hightpu-4t", "europe-docker.pkg.dev/my-project/ml/shardwright:1.0"
-_NUMBERS = {"cpu": 8, "max_pixels": "50MP", "max_bytes": "100MB", "memory": "32GB", "quality": 92, "target_size": "500MB"}
+_NUMBERS = {
+    "cpu": 8,
+    "max_pixels": "50MP",
+    "max_bytes": "100MB",
+    "memory": "32GB",
+    "quality": 92,
+    "target_size": "500MB",
+}
 # An example for each key without choices; that of other keys is another choice than the default.
 _EXAMPLES: dict[str, Any] = {
     "name": "clouds",
@@ -266,7 +273,9 @@ def _table(path: str, properties: dict[str, dict[str, Any]]) -> list[str]:
     rows = ["| key, with an example | type | default | what it does |", "|---|---|---|---|"]
     for key, value in properties.items():
         default = f"`{_short(value['default'])}`" if "default" in value else ""
-        written = yaml.safe_dump({key: _example(path + key, value)}, default_flow_style=True, width=999, sort_keys=False)
+        written = yaml.safe_dump(
+            {key: _example(path + key, value)}, default_flow_style=True, width=999, sort_keys=False
+        )
         shown = written.strip()[1:-1].replace("|", "\\|")
         rows.append(f"| `{shown}` | {_type(value)} | {default} | {value.get('description', '')} |")
     return rows

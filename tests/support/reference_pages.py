@@ -152,8 +152,8 @@ def signature(name: str, value: Any) -> str:
 def python_api() -> str:
     parts = [
         "# Python API",
-        "All of this is imported from `shardwright`. [Use Shardwright from Python](../get-started/python.md) shows how it "
-        f"fits together. {GENERATED}",
+        "All of this is imported from `shardwright`. [Use Shardwright from Python](../get-started/python.md) shows how "
+        f"it fits together. {GENERATED}",
     ]
     functions = [name for name in sorted(shardwright.__all__) if inspect.isfunction(getattr(shardwright, name))]
     errors = [name for name in sorted(shardwright.__all__) if _is_error(getattr(shardwright, name))]
@@ -199,8 +199,8 @@ def tfx_components() -> str:
     steps = {name: value for name, value in named.items() if hasattr(value, "SPEC_CLASS") or hasattr(value, "spec")}
     parts = [
         "# TFX components",
-        "All of this is imported from `shardwright.components`; the [tutorial](../tutorials/tfx-pipeline.md) has a whole "
-        "pipeline. Every component also has `from_config(config, …)`, which takes what you leave out from a "
+        "All of this is imported from `shardwright.components`; the [tutorial](../tutorials/tfx-pipeline.md) has a "
+        "whole pipeline. Every component also has `from_config(config, …)`, which takes what you leave out from a "
         f"configuration of `shardwright run`, or its YAML file. {GENERATED}",
     ]
     for name, value in steps.items():
@@ -299,7 +299,7 @@ for image, mask in tf.data.TFRecordDataset(shards).map(parse).take(1):
 
 ## Files of a dataset
 
-![A shard and its index: the records have a length, checksums and an Example; the index has the place of each](../pictures/shard.svg)
+![A shard and its index, which has the place of each record](../pictures/shard.svg)
 
 `ingest` and `transform` write a folder with these files. `manifest.json` is written last: without it, a folder is no
 dataset. `shardwright verify DIR` reads all of them and reports every changed bit.
@@ -318,7 +318,7 @@ def rle_layouts() -> str:
 A run-length code (RLE) describes a mask by runs of pixels, and competitions such as Severstal, Airbus and Understanding
 Clouds write it differently. The layout is detected from the header and the values, and logged. {GENERATED}
 
-![The same code read in the right order, and in the wrong one, which scatters it into stripes](../pictures/mask-orders.png)
+![The same table read in the right order, and in the wrong one](../pictures/mask-orders.png)
 
 ## Which competition uses which layout
 
@@ -400,8 +400,8 @@ compiler.Compiler().compile(clouds, "clouds.yaml")
 - On Vertex AI, call `plain_components(IMAGE, target="vertex")`: the steps then read and write `gs://` directly.
 - The last line of a step's log is its error. Exit codes are those of the command line.
 - Write the configuration as a constant: KFP 2.5 writes a broken file for a parameter's default with several lines.
-- `component_file("ingest")` names a YAML file for `kfp.components.load_component_from_file`. Its image is a parameter of
-  the run, which Kubeflow supports from 2.4 on
+- `component_file("ingest")` names a YAML file for `kfp.components.load_component_from_file`. Its image is a parameter
+  of the run, which Kubeflow supports from 2.4 on
   ([kubeflow/pipelines#11404](https://github.com/kubeflow/pipelines/pull/11404)), and Vertex AI does not.
 
 The tests run the compiled commands of this pipeline, from the images to the report. No runner of KFP has run them:

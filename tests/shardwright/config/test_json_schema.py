@@ -89,7 +89,9 @@ def test_every_key_of_the_page_has_an_example_that_is_valid() -> None:
     shown = list(examples())
     assert len(shown) > 150
     assert [path for path, example, _ in shown if example is None] == [], "add it to _EXAMPLES of configuration_page.py"
-    wrong_ones = [path for path, example, schema in shown if not jsonschema.Draft202012Validator(schema).is_valid(example)]
+    wrong_ones = [
+        path for path, example, schema in shown if not jsonschema.Draft202012Validator(schema).is_valid(example)
+    ]
     assert wrong_ones == []
 
 
