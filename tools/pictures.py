@@ -422,7 +422,7 @@ def overview(source: Path, dataset: ImageDataset) -> str:
     )
 
 
-HEIGHTS = {"mask-orders": 396, "predictions": 396, "notebook": 640}
+HEIGHTS = {"mask-orders": 404, "predictions": 404, "notebook": 640}
 GRID = """<!doctype html><meta charset="utf-8"><style>
 body {{ margin: 0; padding: 16px; font: 15px system-ui, sans-serif; color: #263238; background: #fff }}
 div {{ display: grid; grid-template-columns: repeat(4, 1fr); gap: 8px; margin: 6px 0 14px }}
@@ -465,7 +465,7 @@ def predictions(folder: Path, dataset: ImageDataset) -> str:
     """Returns test images with their masks, and with those that a model predicts."""
     import shardwright as sw
 
-    options = {"epochs": 24, "batch_size": 8, "base_filters": 8}
+    options = {"epochs": 60, "batch_size": 8}
     model = sw.train(dataset, folder / "model", transform={"size": (96, 144)}, trainer=options)
     model.predict(folder / "clouds/train_images", folder / "predicted.csv")
     predicted = read_again(folder, folder / "predicted.csv", "predicted")
@@ -508,7 +508,11 @@ def read_again(folder: Path, table: Path, name: str, **labels: object) -> ImageD
 
     config = {
         "task": "segmentation",
-        "input": {"images": str(folder / "clouds/train_images"), "labels": {"path": str(table), **labels}},
+        "input": {
+            "images": str(folder / "clouds/train_images"),
+            "labels": {"path": str(table), **labels},
+            "unlisted_images": "empty",
+        },
         "rejects": {"max_fraction": 1.0},
     }
     return sw.make_dataset(config, folder / name)
