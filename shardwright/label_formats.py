@@ -198,7 +198,7 @@ FORMATS = (
     LabelFormat(
         name="box_csv", reader="box_csv:BoxCsv",
         meaning="a CSV with a row for each box: image, class, and four edges or a corner and a size",
-        page="tables.md#boxes",
+        page="tables.md#bounding-boxes",
         options=(*_COLUMNS, *_OBJECTS), boxes=True, sizes=True,
     ),
     LabelFormat(

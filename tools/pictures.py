@@ -179,16 +179,17 @@ def badges() -> dict[str, str]:
     }
 
 
-def terminal(session: Path, title: str) -> str:
-    """Returns a recording as a terminal in which the lines appear one after the other."""
+def terminal(session: Path, title: str, *, animated: bool = False) -> str:
+    """Returns a recording as a terminal, in which the lines may appear one after the other."""
     rows = [TIMES.sub("", text) for text in session.read_text(encoding="utf-8").splitlines()]
     rows = [part for text in rows if not NOT_SHOWN.match(text) for part in wrapped(text)]
     height = 52 + 18 * len(rows)
     # Three lines a second, whatever they took: nobody watches a progress bar.
     shapes = [
         "<style>text{white-space:pre;font-family:ui-monospace,monospace;font-size:13px;fill:#cfd8dc}"
-        ".typed{fill:#80cbc4;font-weight:600}.wrong{fill:#ffab91}g{animation:shown .1s both}"
-        "@keyframes shown{from{opacity:0}}@media (prefers-reduced-motion: reduce){g{animation:none}}</style>",
+        ".typed{fill:#80cbc4;font-weight:600}.wrong{fill:#ffab91}"
+        + ("g{animation:shown .1s both}@keyframes shown{from{opacity:0}}" if animated else "")
+        + "@media (prefers-reduced-motion: reduce){g{animation:none}}</style>",
         f'<rect width="{TERMINAL_WIDTH}" height="{height}" rx="8" fill="#263238"/>',
         *(f'<circle cx="{18 + 18 * at}" cy="18" r="5" fill="{color}"/>' for at, color in enumerate(BUTTONS)),
     ]
@@ -316,7 +317,7 @@ DRAWINGS: dict[str, Callable[[], str]] = {
     "architecture": architecture,
     "data-flow": data_flow,
     "shard": shard,
-    "demo": lambda: terminal(SESSION, "The demo in a terminal"),
+    "demo": lambda: terminal(SESSION, "The demo in a terminal", animated=True),
     "gate": lambda: terminal(GATE_SESSION, "A run that the data gate stopped"),
     **{f"graph-{target}": lambda target=target: graph(target) for target in GRAPH_TARGETS},
     **{f"bars-{name}": lambda name=name: bars(name) for name in ("ingest", "loader", "loader-float32")},
@@ -399,7 +400,7 @@ def overview(source: Path, dataset: ImageDataset) -> str:
     photographs = "".join(f'<img alt="" src="{data_url(source / "train_images" / one.key)}">' for one in examples)
     rows = (source / "train.csv").read_text(encoding="utf-8").splitlines()
     table = "\n".join(
-        row if len(row) < 44 else f"{row[:42]}…" for row in (rows[0], *(r for r in rows[1:] if r[-1] != ","))
+        row if len(row) < 44 else f"{row[:42]}…" for row in (rows[0], *[r for r in rows[1:] if r[-1] != ","][:5])
     )
     root = Path(os.fspath(dataset))
     names = sorted(file.relative_to(root).as_posix() for file in root.rglob("*") if file.is_file())
@@ -414,7 +415,7 @@ def overview(source: Path, dataset: ImageDataset) -> str:
     )
     return OVERVIEW.format(
         photographs=photographs,
-        table=escape("\n".join(table)),
+        table=escape(table),
         files=escape("\n".join(files)),
         counts=escape(counts),
         masked=masked,
@@ -422,7 +423,7 @@ def overview(source: Path, dataset: ImageDataset) -> str:
     )
 
 
-HEIGHTS = {"mask-orders": 404, "predictions": 404, "notebook": 640}
+HEIGHTS = {"mask-orders": 396, "predictions": 396, "notebook": 462}
 GRID = """<!doctype html><meta charset="utf-8"><style>
 body {{ margin: 0; padding: 16px; font: 15px system-ui, sans-serif; color: #263238; background: #fff }}
 div {{ display: grid; grid-template-columns: repeat(4, 1fr); gap: 8px; margin: 6px 0 14px }}
