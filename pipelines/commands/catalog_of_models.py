@@ -34,7 +34,7 @@ VERTEX_RUN = (
 )
 MODEL = {
     "predict": Entry(
-        "write a model's masks or labels of images as a CSV",
+        "predict masks or labels and write them as a CSV",
         "Writes a table to submit, or to compare.",
         "predict runs/photos test_images --out submission.csv",
         "how-to/predict.md",
@@ -44,7 +44,7 @@ MODEL = {
             arg("--out", "PATH", "CSV to write, or folder of TFRecord files", required=True),
             choice("--format", ("csv", "tfrecord"), "a table, or TFRecord files (default csv)", default="csv"),
             arg("--split", "NAME", "split of a dataset (default: all)"),
-            flag("--unblessed", "MODEL is a run: its last model, though it is not blessed"),
+            flag("--unblessed", "MODEL is a run: take its last model, blessed or not"),
             (
                 choice("--dialect", DIALECTS, "layout of masks (default: that of the model's own table)"),
                 arg("--like", "CSV", "the layout of this table, e.g. a sample submission"),
@@ -77,7 +77,7 @@ MODEL = {
         "how-to/predict.md#convert-a-model-to-onnx-or-litert-formerly-tflite",
         (
             MODEL_PLACE,
-            arg("images", "IMAGES", "folder or glob of images, or a dataset: compares answers"),
+            arg("images", "IMAGES", "images to compare answers on: a folder, a glob or a dataset"),
             choice("--to", ("litert", "onnx"), "format", required=True),
             OUT,
             arg("--count", "N", "images to compare (default 16)", type=int, default=16),
@@ -113,7 +113,7 @@ MODEL = {
         "how-to/loader.md",
     ),
     "bench loader": Entry(
-        "measure loading of a dataset and give advice on options",
+        "measure how fast a dataset loads, and suggest options",
         "Loads the dataset in several ways, and names what costs the most time.",
         "bench loader datasets/photos --batch-size 32",
         "how-to/loader.md",
@@ -240,7 +240,7 @@ CLOUD = {
         (
             CONFIG,
             arg("run", "RUN", "ID of a run; exit code 1 if it failed or was cancelled", nargs="?"),
-            arg("--limit", "N", "list at most so many runs (default 10)", type=int, default=10),
+            arg("--limit", "N", "list at most N runs (default 10)", type=int, default=10),
             json("print JSON"),
         ),
         "runs:status",
@@ -263,8 +263,8 @@ MAINTENANCE = {
         "deploy/local.md#free-disk-space-remove-old-runs",
         (
             arg("root", "DIR", "folder of `shardwright run`, or the configuration that names it"),
-            arg("--keep", "N", "how many runs to keep, the last ones", type=int),
-            flag("--superseded", "also pushed models other than the baseline model, and their data"),
+            arg("--keep", "N", "number of latest runs to keep", type=int),
+            flag("--superseded", "also remove superseded pushed models and their data"),
             flag("--dry-run", "only list what would be removed, with sizes"),
             choice("--target", TARGETS, "clean the bucket of a compiled pipeline; DIR is its YAML file"),
             arg("--pushed", "DIR", "with --target: where pushed models are, if not as configured"),

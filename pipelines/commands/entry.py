@@ -83,7 +83,7 @@ INGESTED = arg("dataset", "DIR", "folder that `shardwright ingest` wrote, or its
 OUT = arg("--out", "DIR", "folder to make", required=True)
 WORKERS = arg("--workers", "N", "processes (default: one for each core)", type=int)
 FORCE = flag("--force", "replace any existing file")
-TRUST = flag("--trust-model", "do not check what the model does: it is your own")
+TRUST = flag("--trust-model", "do not check the model's operations: it is your own")
 # Of all commands that make a dataset of others.
 DERIVED = (
     OUT,
