@@ -22,6 +22,9 @@ DIALECTS = (
     *("clouds", "severstal", "severstal-first", "airbus", "dsb2018", "tgs", "carvana", "siim", "sartorius"),
     *("uw-madison", "coco"),
 )
+# Those of `config.trainer` and `config.loader`.
+OUTPUTS = ("auto", "logits", "probabilities")
+NORMALIZATIONS = ("unit", "imagenet_torch", "imagenet_caffe", "dataset", "none")
 MODEL_PLACE = arg("model", "MODEL", "folder of a run, folder that models are pushed to, or SavedModel")
 VERTEX_RUN = (
     CONFIG,
@@ -39,7 +42,7 @@ MODEL = {
         "predict runs/photos test_images --out submission.csv",
         "how-to/predict.md",
         (
-            MODEL_PLACE,
+            arg("model", "MODEL", "folder of a run, of pushed models or of a SavedModel, or a .keras file"),
             arg("images", "IMAGES", "folder or glob of images, or a dataset"),
             arg("--out", "PATH", "CSV to write, or folder of TFRecord files", required=True),
             choice("--format", ("csv", "tfrecord"), "a table, or TFRecord files (default csv)", default="csv"),
@@ -53,6 +56,15 @@ MODEL = {
             arg("--batch-size", "N", "images per batch (default 16)", type=int, default=16),
             arg("--beam", "OPTION", "an option of Beam, whose workers then predict; repeatable", action="append"),
             arg("--staging", "PATH", "folder or URL that all of Beam's workers reach"),
+            choice(
+                "--preprocess", NORMALIZATIONS, "of a model by others: how pixels become numbers, as loader.normalize"
+            ),
+            arg("--dataset", "DIR", "of a model by others: the dataset that it was trained on (default: IMAGES)"),
+            arg("--classes", "NAME", "of a model by others: the classes of its outputs", nargs="+", default=[]),
+            arg(
+                "--size", ("H", "W"), "of a model by others that takes any size: that of its images", nargs=2, type=int
+            ),
+            choice("--outputs", OUTPUTS, "of a model by others (default: by its last activation)", default="auto"),
             TRUST,
             FORCE,
             json("print what was done as JSON"),
