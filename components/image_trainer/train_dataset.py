@@ -169,6 +169,8 @@ def train(
         DatasetError: the dataset is damaged, or there is nothing to train on.
         ShardwrightError: the training failed; the message has its last lines.
     """
+    # For the processes of the transform: each would tell of CUDA plugins.
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     opened = dataset if isinstance(dataset, ImageDataset) else ImageDataset.open(dataset)
     begun = None if model is None else GivenModel.of(model)
     if begun is not None:

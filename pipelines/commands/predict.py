@@ -30,7 +30,6 @@ def run(options: Namespace) -> int:
     if options.format == "csv":
         check_free("--out", os.path.expanduser(options.out), force=options.force)
     dialect = options.dialect if options.like is None else _dialect_of(options.like)
-    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     from shardwright.components.predictor.other_model import Stated
     from shardwright.components.predictor.predict_images import PredictOptions, predict
     from shardwright.pipelines.runs.logs import quiet_libraries
