@@ -65,7 +65,7 @@ def run_local(
         root: replaces `run.root`.
         verbose: show the messages of TFX, Beam and TensorFlow instead of writing them to a log file.
         as_json: print the summary as JSON.
-        settings: values that replace those of the file, see `load_config`.
+        settings: see `load_config`.
 
     Returns:
         0 when a model was blessed and pushed, else 1.

@@ -218,17 +218,7 @@ def _spec_of(place: str, network: _Network, stated: Stated) -> TrainSpec:
     if dataset is not None and transformed:
         sizes[stated.dataset] = image_size(dataset)
     known = [(height, width) for height, width in sizes.values() if height is not None and width is not None]
-    missing = []
-    if stated.preprocess not in NORMALIZATIONS:
-        missing.append(f"--preprocess, how pixels become numbers: {', '.join(NORMALIZATIONS)}")
-    if not classes:
-        missing.append("--classes, their names in the order of the outputs, or --dataset, which it was trained on")
-    if not known:
-        missing.append(f"--size HEIGHT WIDTH, since it takes {_shown(takes)}")
-    if task == "classification" and dataset is None and network.activation not in ("sigmoid", "softmax"):
-        missing.append("--dataset, which says whether an image has one class or several")
-    if missing:
-        raise UsageError(f"{place}: Shardwright did not export this model. State {'; and '.join(missing)}.")
+    _check_stated(place, network, stated, classes=classes, sized=bool(known))
     height, width = known[0]
     if len(set(known)) > 1:
         shapes = "; ".join(f"{name}: {_shown((None, *size, 3))}" for name, size in sizes.items() if None not in size)
@@ -263,6 +253,21 @@ def _spec_of(place: str, network: _Network, stated: Stated) -> TrainSpec:
         export="",
         multi=not masks and (dataset.manifest.labels == MULTI if dataset else network.activation == "sigmoid"),
     )
+
+
+def _check_stated(place: str, network: _Network, stated: Stated, *, classes: Sequence[str], sized: bool) -> None:
+    """Refuses a call that leaves out what the model does not say; the message has all of it."""
+    missing = []
+    if stated.preprocess not in NORMALIZATIONS:
+        missing.append(f"--preprocess, how pixels become numbers: {', '.join(NORMALIZATIONS)}")
+    if not classes:
+        missing.append("--classes, their names in the order of the outputs, or --dataset, which it was trained on")
+    if not sized:
+        missing.append(f"--size HEIGHT WIDTH, since it takes {_shown(network.takes)}")
+    if len(network.gives) == 2 and not stated.dataset and network.activation not in ("sigmoid", "softmax"):
+        missing.append("--dataset, which says whether an image has one class or several")
+    if missing:
+        raise UsageError(f"{place}: Shardwright did not export this model. State {'; and '.join(missing)}.")
 
 
 def _shown(shape: Sequence[int | None]) -> str:

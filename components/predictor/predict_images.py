@@ -143,8 +143,7 @@ def predict(
     """Predicts a folder of images or a dataset.
 
     Args:
-        model: the folder of a run, the folder that models are pushed to, or a SavedModel exported by a pipeline. Or
-            with `options.stated` any other SavedModel, or a `.keras` file.
+        model: the folder of a run, the folder that models are pushed to, a SavedModel, or a `.keras` file.
         images: folder or glob of images, or a dataset; also on a bucket.
         out: the table to write, a CSV; an existing one is replaced. With `tfrecord` a folder, which may not exist. Also
             on a bucket.

@@ -6,7 +6,7 @@ import csv
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from numbers import Integral
 from pathlib import Path
@@ -158,29 +158,21 @@ def write_sample(
     """
     target = Path(os.path.abspath(out))
     _check_arguments(images, height, width, seed, workers, test)
-    total = images + test
-    if workers is None:
-        workers = max(1, min(usable_cores(), total * height * width // _WORKER_PAYS_PIXELS))
     with _appears_whole(target) as staging:
         folders = [staging / IMAGE_FOLDER, staging / TEST_FOLDER]
         for folder in folders[: 1 + (test > 0)]:
             folder.mkdir()
         draw = partial(_draw_one, folders=list(map(str, folders)), images=images, height=height, width=width, seed=seed)
-        drawn, results = [], map_processes(draw, range(total), min(workers, total), _LOST)
+        drawn, total = [], images + test
+        wanted = workers or max(1, min(usable_cores(), total * height * width // _WORKER_PAYS_PIXELS))
         with progress(total, "drawing images", quiet=quiet) as shown:
-            for image in results:
+            for image in map_processes(draw, range(total), min(wanted, total), _LOST):
                 drawn.append(image)
                 shown.advance()
-        drawn, asked = drawn[:images], sorted(image.name for image in drawn[images:])
-        drawn.sort(key=lambda image: image.name)
-        rows = (
-            (f"{image.name}_{kind}", mask) for image in drawn for kind, mask in zip(KINDS, image.masks, strict=True)
-        )
-        _write_table(staging / LABEL_FILE, rows)
+        drawn, asked = drawn[:images], drawn[images:]
+        _write_table(staging / LABEL_FILE, drawn)
         if test:
-            _write_table(
-                staging / SUBMISSION_FILE, ((f"{name}_{kind}", _PLACEHOLDER) for name in asked for kind in KINDS)
-            )
+            _write_table(staging / SUBMISSION_FILE, [replace(one, masks=(_PLACEHOLDER,) * len(KINDS)) for one in asked])
     return SampleReport(
         images=str(target / IMAGE_FOLDER),
         labels=str(target / LABEL_FILE),
@@ -194,8 +186,9 @@ def write_sample(
     )
 
 
-def _write_table(path: Path, rows: Iterable[tuple[str, str]]) -> None:
+def _write_table(path: Path, images: Iterable[_Drawn]) -> None:
     with path.open("w", encoding="utf-8", newline="") as file:
         table = csv.writer(file, lineterminator="\n")
         table.writerow(HEADER)
-        table.writerows(rows)
+        for image in sorted(images, key=lambda image: image.name):
+            table.writerows((f"{image.name}_{kind}", mask) for kind, mask in zip(KINDS, image.masks, strict=True))

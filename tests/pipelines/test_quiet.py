@@ -79,7 +79,7 @@ def test_commands_hide_the_plans_of_libraries(tmp_path: Path, monkeypatch: pytes
         warnings.warn("look at this", UserWarning, stacklevel=1)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("shardwright.pipelines.commands.ingest.load_config", warn)
+    monkeypatch.setattr("shardwright.pipelines.commands.ingest.configuration", warn)
     with warnings.catch_warnings(record=True) as shown:
         warnings.simplefilter("always")
         assert main(["ingest", "c.yaml", "--out", str(tmp_path / "out")]) == 130
