@@ -74,22 +74,19 @@ def run_local(
         ShardwrightError: the configuration, the input or a check inside a component is wrong.
     """
     started = time.monotonic()
-    config_file = Path(config_path).absolute()
     config = load_config(config_path, root=root, settings=settings)
     hook = FinishHook(config, str(Path(root_of(config)).absolute()))
     check_machine(config.trainer.accelerator, config.trainer.hosts, config.trainer.batch_size, os.environ)
     print_progress(f"{config.name}: reading the input")
-    resolved = resolve_inputs(config, config_file)
+    resolved = resolve_inputs(config, Path(config_path).absolute())
     config = resolved.config
-    for note in resolved.notes:
-        print_note(note)
     run_root = Path(root_of(config))
     try:
         run_root.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise UsageError(f"run.root: {run_root} cannot be made ({error}). Give another folder with --root.") from None
-    for line in _check_disk_space(config, resolved, str(run_root)):
-        print_note(line)
+    for note in (*resolved.notes, *_check_disk_space(config, resolved, str(run_root))):
+        print_note(note)
     log_file = run_root / LOGS / f"{time.strftime('%Y%m%d-%H%M%S')}.log"
     shown_log = "above" if verbose else str(log_file)
     with locked_run(run_root):

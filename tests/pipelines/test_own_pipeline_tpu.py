@@ -30,7 +30,7 @@ VERTEX = {
     "project": "p",
     "region": "us-west1",
     "image": "r/i:1",
-    "pipeline_root": "gs://b/r",
+    "pipeline_root": "gs://my-bucket/runs",
     "trainer": {"machine": "ct5lp-hightpu-4t", "topology": "2x2"},
 }
 
