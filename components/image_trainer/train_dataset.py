@@ -131,15 +131,15 @@ def train(
 ) -> TrainedModel:
     """Trains a model on a dataset and exports it, on this machine, without TFX.
 
+    The split `train` is learned from, `eval` chooses the best epoch and the thresholds, and the figures are of `test`
+    (of `eval` where there is none). A training that was interrupted continues from its checkpoint when it is called
+    again, and a finished one is returned.
+
     Example:
         ```python
         trained = shardwright.train("clouds-dataset", "out", model=keras_model, trainer={"epochs": 20})
         trained.predict("test_images", "submission.csv", dialect="clouds")
         ```
-
-    The split `train` is learned from, `eval` chooses the best epoch and the thresholds, and the figures are of `test`
-    (of `eval` where there is none). A training that was interrupted continues from its checkpoint when it is called
-    again, and a finished one is returned.
 
     Args:
         dataset: a dataset of `make_dataset` or `shardwright ingest`, or a transformed one.

@@ -158,21 +158,20 @@ def write_sample(
     """
     target = Path(os.path.abspath(out))
     _check_arguments(images, height, width, seed, workers, test)
-    with _appears_whole(target) as staging:
-        folders = [staging / IMAGE_FOLDER, staging / TEST_FOLDER]
+    drawn, total = [], images + test
+    with _appears_whole(target) as staging, progress(total, "drawing images", quiet=quiet) as shown:
+        folders = [str(staging / name) for name in (IMAGE_FOLDER, TEST_FOLDER)]
         for folder in folders[: 1 + (test > 0)]:
-            folder.mkdir()
-        draw = partial(_draw_one, folders=list(map(str, folders)), images=images, height=height, width=width, seed=seed)
-        drawn, total = [], images + test
+            os.mkdir(folder)
+        draw = partial(_draw_one, folders=folders, images=images, height=height, width=width, seed=seed)
         wanted = workers or max(1, min(usable_cores(), total * height * width // _WORKER_PAYS_PIXELS))
-        with progress(total, "drawing images", quiet=quiet) as shown:
-            for image in map_processes(draw, range(total), min(wanted, total), _LOST):
-                drawn.append(image)
-                shown.advance()
-        drawn, asked = drawn[:images], drawn[images:]
-        _write_table(staging / LABEL_FILE, drawn)
+        for image in map_processes(draw, range(total), min(wanted, total), _LOST):
+            drawn.append(image)
+            shown.advance()
+        asked = [replace(image, masks=(_PLACEHOLDER,) * len(KINDS)) for image in drawn[images:]]
+        _write_table(staging / LABEL_FILE, drawn := drawn[:images])
         if test:
-            _write_table(staging / SUBMISSION_FILE, [replace(one, masks=(_PLACEHOLDER,) * len(KINDS)) for one in asked])
+            _write_table(staging / SUBMISSION_FILE, asked)
     return SampleReport(
         images=str(target / IMAGE_FOLDER),
         labels=str(target / LABEL_FILE),

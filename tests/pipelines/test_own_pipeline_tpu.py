@@ -27,7 +27,7 @@ def refuse(*arguments, **options):
 socket.getaddrinfo = socket.create_connection = refuse
 """
 VERTEX = {
-    "project": "p",
+    "project": "my-project",
     "region": "us-west1",
     "image": "r/i:1",
     "pipeline_root": "gs://my-bucket/runs",

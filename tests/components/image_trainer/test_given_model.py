@@ -64,6 +64,7 @@ def test_the_file_has_the_weights_and_nothing_of_the_compilation(tmp_path: Path)
     assert not loaded.layers[0].compiled
 
 
+@keras.saving.register_keras_serializable(package="given")
 class Own(layers.Layer):
     """A layer that only this process knows."""
 
