@@ -18,6 +18,7 @@ from lunr.stop_word_filter import WORDS
 SITE = Path(__file__).parents[1] / "build/site"
 # A term that newcomers search for -> the page, or the section of one, that must come first.
 TERMS: dict[str, str] = {
+    "place_trainer": "tutorials/own-pipeline-tpu.html",
     "Kaggle RLE to TFRecord": "tutorials/kaggle-segmentation.html",
     "COCO to TFRecord": "formats/coco.html",
     "parse segmentation TFRecord": "reference/tfrecord-features.html#parse-a-segmentation-tfrecord-with-tensorflow",

@@ -15,6 +15,7 @@ from shardwright.pipelines.commands.entry import (
     INGESTED,
     OUT,
     SEED,
+    SET,
     WORKERS,
     Entry,
     arg,
@@ -42,9 +43,7 @@ START = {
             ),
             choice("--task", ("segmentation", "classification"), "by default detected"),
             arg("--out", "FILE", "file to write (default: FOLDER's name .yaml); - prints it"),
-            several(
-                "--set", "KEY=VALUE", "a value of the configuration, e.g. input.labels.rle.order=row; may be repeated"
-            ),
+            SET,
             show("show images under each reading, in the terminal or as a PNG; without a question, as they are read"),
             FORCE,
             json("print what was detected as JSON"),
@@ -69,7 +68,7 @@ START = {
         "validate photos.yaml --data",
         "how-to/configure.md",
         (
-            CONFIG,
+            *CONFIG,
             flag("--show", "print every value, defaults included, as YAML"),
             flag("--data", "read the annotations, and try up to 100 images, too"),
             choice("--target", TARGETS, "also list everything that this platform needs"),
@@ -83,7 +82,7 @@ START = {
         "run photos.yaml --root runs/photos",
         "deploy/local.md",
         (
-            CONFIG,
+            *CONFIG,
             arg("--root", "DIR", "folder of the run (default: run.root of the configuration)"),
             json("print the verdict and the figures as JSON, also if a check fails"),
             flag("--verbose", "show all messages of TFX, Beam and TensorFlow", "-v"),
@@ -97,6 +96,7 @@ START = {
         (
             OUT,
             arg("--count", "N", "number of images (default 20)", type=int, default=20),
+            arg("--test", "N", "also draw N test images, with a sample_submission.csv", type=int, default=0),
             arg("--height", "H", "in pixels (default 1400)", type=int, default=1400),
             arg("--width", "W", "in pixels (default 2100)", type=int, default=2100),
             SEED,
@@ -104,13 +104,14 @@ START = {
         ),
     ),
     "docs": Entry(
-        "show a page of the documentation",
-        "Shows a page, or a section of it, in the terminal, without a network. Without PAGE it lists all pages.",
+        "show a page of the documentation, or search it",
+        "Shows a page, or a section of it, in the terminal, without a network. Without PAGE it lists all pages. A word "
+        "that is no page is searched for on all pages, those of messages included.",
         "docs reference/messages paths",
         "index.md",
         (
-            arg("page", "PAGE", "page such as how-to/predict (default: list all pages)", nargs="?"),
-            arg("section", "SECTION", "anchor of a heading on it (default: all of it)", nargs="?"),
+            arg("page", "PAGE", "page such as how-to/predict, or a word (default: list all pages)", nargs="?"),
+            arg("section", "SECTION", "anchor of a heading on it, or another word", nargs="?"),
         ),
     ),
     "completion": Entry(
@@ -129,7 +130,7 @@ DATA = {
         "ingest photos.yaml --out datasets/photos",
         "how-to/ingest.md",
         (
-            CONFIG,
+            *CONFIG,
             OUT,
             WORKERS,
             show("where the input can be read in several ways, show images under each, in the terminal or as a PNG"),
@@ -143,6 +144,7 @@ DATA = {
         "how-to/transform.md",
         (
             arg("config", "CONFIG", "YAML file with the section transform"),
+            SET,
             arg("dataset", "DIR", "folder or URL that `shardwright ingest` wrote"),
             OUT,
             json("print what was made as JSON"),
@@ -173,7 +175,7 @@ DATA = {
         "schema render photos.yaml",
         "how-to/ingest.md#write-a-schema",
         (
-            CONFIG,
+            *CONFIG,
             flag("--force", "replace the file even if you have edited it"),
             json("print the file as JSON"),
         ),
@@ -380,6 +382,7 @@ CHANGE = {
         "how-to/change-a-dataset.md#rejected-images",
         (
             arg("config", "CONFIG", "YAML file, fixed or unchanged"),
+            SET,
             arg("dataset", "DIR", "the dataset that the ingest made"),
             OUT,
             WORKERS,

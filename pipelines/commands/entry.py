@@ -77,7 +77,9 @@ def json(text: str) -> Option:
     return flag("--json", text)
 
 
-CONFIG = arg("config", "CONFIG", "YAML file")
+SET = several("--set", "KEY=VALUE", "use this value of the configuration, e.g. trainer.epochs=3; may be repeated")
+# Of all commands that read a configuration.
+CONFIG = (arg("config", "CONFIG", "YAML file"), SET)
 DATASET = arg("dataset", "DIR", "a dataset")
 INGESTED = arg("dataset", "DIR", "folder that `shardwright ingest` wrote, or its URL")
 OUT = arg("--out", "DIR", "folder to make", required=True)

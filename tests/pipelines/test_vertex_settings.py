@@ -19,7 +19,7 @@ from vertex_section import VERTEX
 from shardwright.config import parse_config
 from shardwright.config.json_schema import leaves
 from shardwright.pipelines.cloud.exit_task import add_email_task
-from shardwright.pipelines.compile_vertex import _custom_job, dataflow_options
+from shardwright.pipelines.compile_vertex import dataflow_options, job_of_trainer
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "cloud-settings.md"
 BEGIN, END = "<!-- generated: vertex -->\n", "<!-- end: vertex -->\n"
@@ -227,7 +227,7 @@ def test_a_setting_ends_where_the_table_says(setting: str) -> None:
         option = place if row.found is None else f"{place}={row.found}"
         assert option in dataflow_options(config.vertex, "gs://bucket/runs")
         return
-    made = _custom_job(config, config.vertex)
+    made = job_of_trainer(config)
     assert made is not None
     assert at(made["ai_platform_training_args"], place) == row.found
 
