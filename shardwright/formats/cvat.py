@@ -8,8 +8,8 @@
 | `tag` | a class of the whole image |
 | `polyline`, `points`, `skeleton`, `cuboid`, attributes | left out, with their count |
 
-Classes are in the order of the labels in `meta`. The subset of an image is its split. Source: the documentation of the
-format (docs.cvat.ai, formats/format-cvat).
+Objects are drawn in the order of their `z_order`. Classes are in the order of the labels in `meta`. The subset of an
+image is its split. Source: the documentation of the format (docs.cvat.ai, formats/format-cvat).
 """
 
 from __future__ import annotations
@@ -79,10 +79,11 @@ class Cvat(ObjectTable):
             elif kind == "tag":
                 content.tags.append(read_name(given.get("label"), f"{where}: label"))
             elif kind in _SHAPES:
-                content.things.append(_thing(kind, given, where))
+                depth = read_text_number(given.get("z_order", "0"), f"{where}: z_order")
+                content.things.append(_thing(kind, given, where)._replace(depth=depth))
             else:
                 raise ObjectError(f"{where}: is not a shape of CVAT for images 1.1")
-        return content
+        return content.sort_layers()
 
 
 class _Images:

@@ -2,8 +2,8 @@
 
 `items` has the images, `categories.label.labels` the names of the classes in the order of their numbers. An image is
 named from the folder `images/SUBSET` on, where the subset is the name of the file, or from `images` on; without a path
-it has the `id` as its name. Points, polylines and cuboids are left out. Sources: openvinotoolkit.github.io/datumaro
-(Datumaro format), docs.cvat.ai (Datumaro).
+it has the `id` as its name. Objects are drawn in the order of their `z_order`. Points, polylines and cuboids are left
+out. Sources: openvinotoolkit.github.io/datumaro (Datumaro format), docs.cvat.ai (Datumaro).
 """
 
 from __future__ import annotations
@@ -79,9 +79,10 @@ class Datumaro(ObjectTable):
             elif kind == "label":
                 content.tags.append(self._label(one, where))
             else:
-                content.things.append(_thing(kind, one, self._label(one, where), where))
+                depth = read_number(one.get("z_order") or 0, f"{where}: z_order")
+                content.things.append(_thing(kind, one, self._label(one, where), where)._replace(depth=depth))
             content.left_out["attributes of objects"] += len(read_mapping(one.get("attributes") or {}, where))
-        return content
+        return content.sort_layers()
 
     def _label(self, one: Mapping[str, Any], where: str) -> str:
         number = read_id(one.get("label_id"))

@@ -1,4 +1,4 @@
-"""JSON lines, an object for each image: label tables, Hugging Face's `metadata.jsonl`, Vertex AI and Labelbox exports.
+"""JSON with an object for each image: label tables, Hugging Face's `metadata.jsonl`, Vertex AI and Labelbox exports.
 
 | format | a line |
 |---|---|
@@ -6,8 +6,8 @@
 | `vertex_jsonl` | `{"imageGcsUri": "gs://b/a.jpg", "classificationAnnotation": {"displayName": "cat"}}` |
 | `labelbox` | `{"data_row": {"external_id": "a.jpg"}, "projects": {"p": {"labels": [...]}}}` |
 
-Members of label tables are found as columns of a table are; a Parquet file with lists is one, too. `objects` are those
-of Hugging Face's imagefolder, see `listed_boxes`. Boxes of Vertex AI are
+Members of label tables are found as columns of a table are; a Parquet file with lists is one, too, and so are the JSON
+documents of `json_rows`. `objects` are those of Hugging Face's imagefolder, see `listed_boxes`. Boxes of Vertex AI are
 fractions of the image; its `ml_use` is the split. Labelbox keeps masks as addresses on its servers: an image that has
 one is rejected. Sources: the documentation of the three (huggingface.co/docs/datasets/image_dataset,
 cloud.google.com/vertex-ai/docs/image-data, docs.labelbox.com/reference/export-image-annotations).
@@ -18,7 +18,7 @@ from __future__ import annotations
 import os
 from abc import abstractmethod
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 from urllib.parse import unquote, urlsplit
@@ -27,10 +27,12 @@ from shardwright.errors import UsageError
 from shardwright.formats.base import Survey
 from shardwright.formats.head import Head
 from shardwright.formats.image_names import path_ends
+from shardwright.formats.json_rows import flat_rows, is_document, read_document
 from shardwright.formats.listed_boxes import OBJECTS, BoxForm, read_boxes, read_class
 from shardwright.formats.object_content import Content, Entry, Thing, polygon, rectangle
 from shardwright.formats.object_values import (
     ObjectError,
+    load_json,
     read_list,
     read_mapping,
     read_name,
@@ -90,6 +92,8 @@ class LabelJsonl(_Lines):
             names = [column.name for column in columns]
             listed = OBJECTS in nested or choose_role(LABEL, names, {}) in nested
             names = names if listed and not any(column.image for column in columns) else []
+        if is_document(head):
+            return "JSON with the classes of images"
         labeled = bool(choose_role(LABEL, names, {})) or OBJECTS in names
         labeled = labeled and bool(choose_role(IMAGE, names, {}))
         return "JSON lines with a class or boxes for each image" if labeled else ""
@@ -98,17 +102,26 @@ class LabelJsonl(_Lines):
         super().__init__(given)
         self._columns = given.options.columns
         self._form = BoxForm()
+        self._fractions = False
         folder, root = os.path.dirname(given.path), given.images.root.rstrip("/") + "/"
         # Hugging Face names images from the folder of the file on.
         self._folder = folder.removeprefix(root) + "/" if folder.startswith(root) else ""
 
     def _entries(self) -> Iterator[Entry]:
-        if not is_parquet(self._path, self._bytes):
+        if is_parquet(self._path, self._bytes):
+            file = ParquetFile.open(self._path)
+            rows: Iterable[Any] = file.rows(file.header)
+        elif self._path.lower().endswith(".json") and not Head.read(self._path, content=self._bytes).why_lines(
+            several=True
+        ):
+            document = load_json(self._path, "the tool that wrote it", self._bytes)
+            rows, self._fractions = read_document(document) or flat_rows(document, self._path)
+        else:
             yield from super()._entries()
             return
-        file = ParquetFile.open(self._path)
-        for number, row in enumerate(file.rows(file.header), 1):
-            yield Entry(self._names_in(row), f"{self.name}, row {number}", row)
+        for number, row in enumerate(rows, 1):
+            names = self._names_in(row) if isinstance(row, dict) else []
+            yield Entry(names, f"{self.name}, row {number}", row)
 
     def _names_in(self, found: Mapping[str, Any]) -> Sequence[str]:
         name = found.get(choose_role(IMAGE, list(found), self._columns))
@@ -123,10 +136,11 @@ class LabelJsonl(_Lines):
         left = Counter({f"members {ascii(name)[:_SHOWN]}": 1 for name in found if name not in (image, label, OBJECTS)})
         things: list[Thing] = []
         for box in read_boxes(found[OBJECTS]) if found.get(OBJECTS) is not None else ():
-            self._form.add(box.numbers)
+            if not self._fractions:
+                self._form.add(box.numbers)
             x, y, width, height = box.numbers
             things.append(rectangle(box.label, Box(x, y, x + width, y + height)))
-        return Content(things, list(dict.fromkeys(tags)), left_out=left)
+        return Content(things, tags, boxes_in=_FRACTIONS if self._fractions else None, left_out=left)
 
     def survey(self) -> Survey:
         survey = super().survey()
@@ -192,7 +206,7 @@ class VertexJsonl(_Lines):
         resources = found.get("dataItemResourceLabels") or {}
         split = str(resources.get(_ML_USE, "")) if isinstance(resources, dict) else ""
         split = {"training": "train", "validation": "eval"}.get(split, split)
-        return Content(things, list(dict.fromkeys(tags)), boxes_in=_FRACTIONS, split=split)
+        return Content(things, tags, boxes_in=_FRACTIONS, split=split)
 
 
 class Labelbox(_Lines):
@@ -231,7 +245,7 @@ class Labelbox(_Lines):
             answers = [one["radio_answer"]] if one.get("radio_answer") else chosen
             tags += [read_name(read_mapping(answer, "an answer").get("name"), "an answer") for answer in answers]
             left_out.update({} if answers else {"answers in words": 1})
-        return Content(things, list(dict.fromkeys(tags)), size, left_out=left_out)
+        return Content(things, tags, size, left_out=left_out)
 
 
 def _labelbox_thing(one: Mapping[str, Any], where: str, left_out: Counter[str]) -> Thing | None:

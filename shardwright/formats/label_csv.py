@@ -2,8 +2,8 @@
 
 The label fields of a table name one class or several. This and their separator are detected from all fields. `|` and
 `;` are never part of a class's name, so they separate. Commas and spaces separate numbers. They separate words if each
-word is also a label elsewhere (or, between commas, recurs). If all fields with several words pass this test, they are
-lists. If none does, they are names. Otherwise both fit, which is an error.
+word is also a label elsewhere (or, between commas, recurs). Fields in brackets are lists. If all fields with several
+words pass this test, they are lists. If none does, they are names. Otherwise both fit, which is an error.
 """
 
 from __future__ import annotations
@@ -199,6 +199,8 @@ def detect_separator(fields: Collection[str], classes: Collection[str] | None, w
     Raises:
         UsageError: two readings fit.
     """
+    if fields and all(field[0] == "[" and field[-1] == "]" for field in fields):
+        return ",", "each field is a list in brackets"
     for separator in SEPARATORS:
         lists = {field: parts for field in fields if len(parts := split_list(field, separator, blank=False)) > 1}
         if not lists:

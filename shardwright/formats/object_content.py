@@ -7,6 +7,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from operator import attrgetter
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -54,6 +55,11 @@ class Content:
     split: str = ""
     left_out: Counter[str] = field(default_factory=Counter)
 
+    def sort_layers(self) -> Content:
+        """Puts the objects into the order of their layers: a hole is a hole in what is below it."""
+        self.things.sort(key=attrgetter("depth"))
+        return self
+
 
 class Thing(NamedTuple):
     """One object of an image.
@@ -65,6 +71,7 @@ class Thing(NamedTuple):
         flags: name of a flag -> 0 or 1.
         file: name of a file of its mask, from the root of the attachments on, or empty.
         row: its position in the list of all objects of the file; `NO_ROW` where there is none.
+        depth: the layer that the tool draws it on, from below.
     """
 
     label: str
@@ -73,6 +80,7 @@ class Thing(NamedTuple):
     flags: Mapping[str, int] = MappingProxyType({})
     file: str = ""
     row: int = NO_ROW
+    depth: float = 0
 
 
 def polygon(points: Iterable[tuple[float, float]]) -> str:

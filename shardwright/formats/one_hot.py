@@ -2,7 +2,7 @@
 
 If every row has one 1, an image has one class; otherwise any number of them. The classes are those of `input.classes`
 where all of them are headers; else all columns but the image's and those that are named for something else, and then
-every value must be 0 or 1. They come in the order of the columns.
+every value must be 0 or 1. They come in the order of the columns. A column `Unlabeled` is no class.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from shardwright.formats.tables import IMAGE, Table, TableRow, shown_header
 from shardwright.running.progress import counted
 
 _FLAGS = {"true": 1, "false": 0}
+_UNLABELED = ("unlabeled", "unlabelled")
 _SHOWN = 40
 
 
@@ -94,7 +95,9 @@ def detect_one_hot(
     Raises:
         UsageError: some columns hold 0 and 1 only, others do not; or there is no header that names the classes.
     """
-    free = {i: header for i, header in enumerate(table.header) if i not in taken and header}
+    # Roboflow's column of images without a class.
+    none = {header for header in table.header if header.lower() in _UNLABELED and header not in (classes or ())}
+    free = {i: header for i, header in enumerate(table.header) if i not in taken and header and header not in none}
     named = classes is not None and set(classes) <= set(free.values())
     columns = {i: header for i, header in free.items() if not named or header in (classes or ())}
     flags = [i for i in columns if all(flag(row.fields[i]) in (-1, 0, 1) for row in table.first_rows)]

@@ -18,7 +18,7 @@ from shardwright.formats.head import NUMBER, Head
 from shardwright.label_formats import AUTO, BY_NAME, FORMATS, LabelFormat
 
 _BOXES_ELSEWHERE = "Write the boxes as a CSV with the header image,xmin,ymin,xmax,ymax,label, or as COCO JSON."
-
+_COCO = "Write the set as COCO JSON."
 
 _PARQUET = (
     "Parquet with the images in it",
@@ -39,6 +39,9 @@ _FOREIGN: Mapping[tuple[str, ...], tuple[str, str]] = {
     ("videoSettings", "tags"): ("VoTT JSON", "Export CSV from VoTT."),
     ("name", "labels", "attributes"): ("BDD100K JSON", _BOXES_ELSEWHERE),
     ("image", "annotations"): ("CreateML JSON", "Export COCO from the tool that wrote it."),
+    ("file_name", "image_id", "annotations"): ("detectron2's dicts of a data set", _COCO),
+    ("filename", "ann"): ("MMDetection's list of images", _COCO),
+    ("item", "annotations"): ("V7 Darwin JSON", "Export COCO from V7."),
 }
 _FOREIGN_LINES = {
     (".txt", rf"[A-Za-z_]+(?:\s+{NUMBER}){{14,15}}$"): ("KITTI text files of boxes", _BOXES_ELSEWHERE),
@@ -47,6 +50,11 @@ _FOREIGN_LINES = {
         _BOXES_ELSEWHERE,
     ),
     (".txt", r"(?:-?\d+,){7}-?\d+,?$"): ("VisDrone text files of boxes", _BOXES_ELSEWHERE),
+    (".txt", rf"\S+\.\w+(?:\s+(?:{NUMBER},){{4}}\d+)+$"): ("keras-yolo3's lines of boxes", _BOXES_ELSEWHERE),
+    (".xml", r"<(?:\?xml|annotation)\b"): (
+        "XML of MIT's LabelMe",
+        "Export COCO, or JSON of the program labelme, from the tool that wrote it.",
+    ),
     (".csv", r"(?i:(?:(?:train|training|validation|validate|test|unassigned),)?gs://)"): (
         "an import CSV of Vertex AI or AutoML, without a header",
         "Export JSON lines from Vertex AI, or write a table with the header image,label.",

@@ -56,6 +56,8 @@ _RLE_COLUMNS = (
 )
 _NUMBER_COLUMNS = "one column for the image and one or more of numbers"
 _FORMAT_IS_SET = "input.labels.format is set"
+# How a field begins that holds objects.
+_JSON, _SHOWN = ("[{", "{"), 40
 
 
 def open_table(request: Request, head: Head, decision: Decision) -> AnnotationFormat:
@@ -197,8 +199,7 @@ def _detect_without_masks(
         expected = "one column for the image and one for its class, e.g. image,label, or a column of 0 and 1 a class"
         possible = class_readings(table, taken) if auto and IMAGE in found else []
         raise missing_columns(table, expected).with_readings(*mask_readings(table, taken), *possible)
-    if auto:
-        _check_label_numbers(request, table, found[LABEL])
+    _check_label_values(request, table, found[LABEL])
     reason = f"{table.name} has no column of masks" if auto else _FORMAT_IS_SET
     return TableFormat("label_csv", reason, {role: found[role] for role in (IMAGE, LABEL)}, asked_captions)
 
@@ -268,17 +269,23 @@ def _find_number_columns(request: Request, table: Table, found: Mapping[str, int
     return TableFormat(NUMBERS, reason, {IMAGE: found[IMAGE]}, numbers=wanted)
 
 
-def _check_label_numbers(request: Request, table: Table, column: int) -> None:
-    """Checks that the column of classes is not one of numbers with fractions, where nothing states that it is.
+def _check_label_values(request: Request, table: Table, column: int) -> None:
+    """Checks that the column of classes is neither of JSON nor, where nothing states that it is, of fractions.
 
     Raises:
-        UsageError: it is; with both readings.
+        UsageError: it is; of fractions with both readings.
     """
-    options = request.options
+    options, header = request.options, table.header[column]
+    cell = next((row.fields[column] for row in table.first_rows if row.fields[column].lstrip().startswith(_JSON)), "")
+    if cell and request.record is None:
+        raise UsageError(
+            f"{table.path}: the column {header!r} holds JSON, such as {cell[:_SHOWN]!r}, and no names of classes. "
+            "Export the annotations as JSON from the tool that wrote it, or write the classes alone."
+        )
     stated = request.classes is not None or request.record is not None or LABEL in options.columns
-    if stated or options.multi_label is not None or options.separator or not are_fractions(table, column):
+    stated = stated or options.format != AUTO or options.multi_label is not None or bool(options.separator)
+    if stated or not are_fractions(table, column):
         return
-    header = table.header[column]
     raise UsageError(
         f"{table.path}: the column {header!r} holds numbers with fractions. Set input.labels.format: numbers to read "
         "them as numbers, or label_csv if each of them is a class."

@@ -42,7 +42,8 @@ class VocBoxes(ObjectFiles):
 
     @staticmethod
     def sniff(head: Head) -> str:
-        return "Pascal VOC XML files of boxes" if head.xml_root == "annotation" else ""
+        outlines = "<polygon>" in head.text and "<bndbox>" not in head.text  # MIT's LabelMe.
+        return "Pascal VOC XML files of boxes" if head.xml_root == "annotation" and not outlines else ""
 
     def _names_in(self, number: int, data: bytes) -> Sequence[str]:
         stem = key_stem(self._files.keys[number])

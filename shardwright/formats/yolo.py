@@ -1,8 +1,9 @@
 """YOLO: a text file for each image, with a line for each object.
 
 A line is `class x y width height`, a box by its center, or `class x y x y x y ...`, a polygon. All are fractions of the
-image. Class numbers are those of `names` in `data.yaml`, or of the lines of `classes.txt` or `obj.names`. An image
-without a file, or with an empty one, has no objects.
+image. Commas may be between them, and NumPy writes the class as `1.0`. Class numbers are those of `names` in
+`data.yaml`, or of the lines of `classes.txt` or `obj.names`. An image without a file, or with an empty one, has no
+objects.
 
 `input.labels.path` is the YAML file of the data set, or the folder of the text files. The text file of an image has
 the image's path, with the folder `labels` in place of `images`, or it is in the folder of the image. With `kpt_shape`
@@ -20,7 +21,7 @@ from typing import Any
 import yaml
 
 from shardwright.config.yaml_text import MOST_BYTES, parse_yaml
-from shardwright.errors import AnnotationError, UsageError
+from shardwright.errors import AnnotationError, Reading, UsageError
 from shardwright.formats.base import Survey, shorten
 from shardwright.formats.classes import names_by_line
 from shardwright.formats.head import NUMBER, Head
@@ -45,7 +46,11 @@ _BOX = 5
 _FRACTIONS = (1, 1)
 _SHOWN = 60
 # The first line of a file.
-_LINE = re.compile(rf"\d+(?:\s+{NUMBER}){{4,}}$")
+_LINE = re.compile(rf"\d+(?:\.0+(?:e\+00)?)?(?:\s+{NUMBER}){{4,}}$")
+_BETWEEN = re.compile(r"[\s,]+")
+# Fewer further points do not show that they are key points; shares of lines that do.
+_LEAST_POINTS = 3
+_NEARLY_ALL, _CLEARLY = 0.9, 0.25
 # Numbers have no two letters, but for `nan` and `inf`, which are no labels either.
 _WORD = re.compile(r"[^\W\d_]{2}")
 
@@ -88,6 +93,9 @@ class Yolo(ObjectFiles):
         self._attached = listing.part(sorted([*texts, *named, *extra]))
         self._points = "kpt_shape" in data
         self._about_none: list[str] = []
+        # How many lines are an outline, may be a box and key points in it, and are hardly anything else.
+        self._outlines = self._boxed = self._far = 0
+        self._numbers: set[int] = set()
         if not have_ids(given.classes):
             file = os.path.join(folder, described)
             names = {file: _names(data["names"], file)} if "names" in data else {}
@@ -109,6 +117,20 @@ class Yolo(ObjectFiles):
                 self._about_none.append(entry.where)
             else:
                 yield entry, content
+        if self._boxed >= _NEARLY_ALL * self._outlines and self._far > _CLEARLY * self._outlines:
+            raise UsageError(
+                f"{self._path}: {self._boxed} of {self._outlines} lines of more than a box are a box and points in it, "
+                "so key points and no outlines. Write kpt_shape: [POINTS, 2] into data.yaml to read the boxes, or "
+                "remove the points."
+            )
+        names = len(self.declared)
+        if names and max(self._numbers, default=0) == names and 0 not in self._numbers:
+            raise UsageError(
+                f"{self._path}: the classes of objects are {min(self._numbers)} to {names}, and there are {names} "
+                "names: do they count from 1? Set input.classes to {name: number}."
+            ).with_readings(
+                Reading("classes count from 1", {"input.classes": {name: i for i, name in enumerate(self.declared, 1)}})
+            )
 
     def _is_text(self, key: str) -> bool:
         name = _base(key).lower()
@@ -146,7 +168,7 @@ class Yolo(ObjectFiles):
             raise ObjectError("it is not text in UTF-8") from None
         content = Content(boxes_in=_FRACTIONS)
         for i, line in enumerate(text.splitlines()):
-            fields = line.split()
+            fields = list(filter(None, _BETWEEN.split(line)))
             if fields:
                 try:
                     content.things.append(self._thing(fields, f"line {i + 1}"))
@@ -156,27 +178,50 @@ class Yolo(ObjectFiles):
         return content
 
     def _thing(self, fields: list[str], where: str) -> Thing:
-        if not fields[0].isdecimal() or not fields[0].isascii() or len(fields[0]) > 9:
+        label = read_text_number(fields[0], f"{where}: the class") if len(fields[0]) < _SHOWN else -1
+        if not 0 <= label == int(label):
             raise ObjectError(f"{where}: the class is {ascii(fields[0])[:_SHOWN]}, not a number from 0")
         if len(fields) < _BOX or (len(fields) % 2 == 0 and not self._points):
             fix = "it needs 5 (a box), or 7, 9, ... (a polygon)"
-            confidence = "; is the last one the confidence of a prediction?" if len(fields) == _BOX + 1 else ""
-            raise ObjectError(f"{where}: has {len(fields)} numbers; {fix}{confidence}")
+            if len(fields) == _BOX + 1:
+                fix += "; is the last one the confidence of a prediction?"
+            elif len(fields) > _BOX and len(fields) % 3 == _BOX % 3:
+                fix += "; key points need kpt_shape in data.yaml"
+            raise ObjectError(f"{where}: has {len(fields)} numbers; {fix}")
         numbers = [read_text_number(text, where) for text in fields[1 : _BOX if self._points else None]]
         for number in numbers:
             check_fraction(number, where)
-        label = self._label(int(fields[0]), where)
+        name = self._label(int(label), where)
         if len(numbers) > _BOX - 1:
-            return Thing(label, fractions(zip(numbers[::2], numbers[1::2], strict=True)))
+            boxed, far = _may_be_key_points(numbers)
+            self._outlines, self._boxed, self._far = self._outlines + 1, self._boxed + boxed, self._far + far
+            return Thing(name, fractions(zip(numbers[::2], numbers[1::2], strict=True)))
         x, y, width, height = numbers
-        return Thing(label, None, Box(x - width / 2, y - height / 2, x + width / 2, y + height / 2))
+        return Thing(name, None, Box(x - width / 2, y - height / 2, x + width / 2, y + height / 2))
 
     def _label(self, number: int, where: str) -> str:
+        self._numbers.add(number)
         if not self.declared:
             return str(number)
         if number >= len(self.declared):
             raise ObjectError(f"{where}: the class {number} is not one of the {len(self.declared)} names, from 0")
         return self.declared[number]
+
+
+def _may_be_key_points(numbers: Sequence[float]) -> tuple[bool, bool]:
+    """Returns whether an outline may be the center and the size of a box, and points in it; and whether it must be.
+
+    The second corner of an outline is near the others; the size of a box is near its points by chance alone.
+    """
+    x, y, width, height = numbers[: _BOX - 1]
+    across, down = numbers[_BOX - 1 :: 2], numbers[_BOX::2]
+    if len(down) < _LEAST_POINTS or 2 * max(abs(one - x) for one in across) > width:
+        return False, False
+    if 2 * max(abs(one - y) for one in down) > height:
+        return False, False
+    left, right, top, bottom = min(x, *across), max(x, *across), min(y, *down), max(y, *down)
+    side = max(right - left, bottom - top)
+    return True, not (left - side <= width <= right + side and top - side <= height <= bottom + side)
 
 
 class _NoLabels(ObjectError):
