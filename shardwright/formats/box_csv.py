@@ -30,13 +30,13 @@ from typing import Any
 
 from shardwright.dataset.manifest import MULTI
 from shardwright.errors import Reading, UsageError
-from shardwright.formats.base import Survey
+from shardwright.formats.base import Request, Survey
 from shardwright.formats.head import Head
 from shardwright.formats.image_names import path_ends
 from shardwright.formats.listed_boxes import misread
 from shardwright.formats.object_content import Content, Entry, Thing
 from shardwright.formats.object_values import BoxUnit, ObjectError, check_fraction, read_text_number, read_text_size
-from shardwright.formats.objects import ObjectInput, ObjectTable
+from shardwright.formats.objects import ObjectTable
 from shardwright.formats.table_values import class_readings, find_image_column
 from shardwright.formats.tables import (
     IMAGE,
@@ -91,7 +91,7 @@ class BoxCsv(ObjectTable):
         boxes = _find_columns(fields, {}) is not None or (head.ending == ".csv" and _is_first_box(fields))
         return "a CSV of boxes" if boxes else ""
 
-    def __init__(self, given: ObjectInput) -> None:
+    def __init__(self, given: Request) -> None:
         super().__init__(given)
         table = Table.open(given.path, given.content)
         if _is_first_box(table.header):
@@ -99,7 +99,7 @@ class BoxCsv(ObjectTable):
         self._table = table
         columns = _find_columns(table.header, given.options.columns)
         if columns is not None and not columns.image:
-            named = find_image_column(table, {}, given.names)
+            named = find_image_column(table, {}, self._names)
             columns = None if named is None else replace(columns, image=table.header[named])
         if columns is None:
             raise UsageError(

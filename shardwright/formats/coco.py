@@ -25,14 +25,14 @@ import numpy as np
 
 from shardwright.dataset.ledger import MISSING_IMAGE
 from shardwright.errors import AnnotationError, Reading, UsageError
-from shardwright.formats.base import Survey, shorten
+from shardwright.formats.base import Request, Survey, shorten
 from shardwright.formats.classes import SHOWN_CLASSES, as_integer, special_label
 from shardwright.formats.image_names import is_text
 from shardwright.formats.json_rows import is_flat
 from shardwright.formats.mask_values import have_ids
 from shardwright.formats.object_content import Content, Entry, Thing, to_json
 from shardwright.formats.object_values import ObjectError, load_json, read_id, read_text_size
-from shardwright.formats.objects import ObjectInput, ObjectTable
+from shardwright.formats.objects import ObjectTable
 from shardwright.images.boxes import BAD_BOX, Box
 from shardwright.masks.coco_segmentation import CocoMasks, SegmentationError
 
@@ -123,7 +123,7 @@ class CocoJson(CocoTable):
 
     format = "coco_json"
 
-    def __init__(self, given: ObjectInput) -> None:
+    def __init__(self, given: Request) -> None:
         super().__init__(given)
         # What else tools draw, COCO has not.
         self.dialect = CocoMasks(self.dialect.centers, self.dialect.clip)

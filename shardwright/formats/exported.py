@@ -10,7 +10,7 @@ from typing import Any
 from shardwright.config.input import LabelsConfig
 from shardwright.dataset.manifest import MASKS, MULTI, NONE, SINGLE
 from shardwright.errors import UsageError
-from shardwright.formats.base import NO_LABEL, Annotation, AnnotationFormat, FormatInput, Survey
+from shardwright.formats.base import NO_LABEL, Annotation, AnnotationFormat, Request, Survey
 from shardwright.formats.export_record import LABELS, RECORD_FILE, ExportRecord, FoundExport
 from shardwright.formats.image_names import NameIndex
 from shardwright.formats.tables import json_lines
@@ -21,12 +21,12 @@ class Exported(AnnotationFormat):
     """Annotations in their own format, and further features.
 
     Args:
-        given: see `FormatInput`.
+        given: what is asked.
         inner: the annotations.
         found: the export that they belong to.
     """
 
-    def __init__(self, given: FormatInput, inner: AnnotationFormat, found: FoundExport) -> None:
+    def __init__(self, given: Request, inner: AnnotationFormat, found: FoundExport) -> None:
         super().__init__(given)
         self.inner = inner
         self.unlisted = found.record.unlisted

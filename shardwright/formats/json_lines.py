@@ -24,7 +24,7 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from shardwright.errors import UsageError
-from shardwright.formats.base import Survey
+from shardwright.formats.base import Request, Survey
 from shardwright.formats.head import Head
 from shardwright.formats.image_names import path_ends
 from shardwright.formats.json_rows import flat_rows, is_document, read_document
@@ -41,7 +41,7 @@ from shardwright.formats.object_values import (
     read_size,
     read_text_number,
 )
-from shardwright.formats.objects import ObjectInput, ObjectTable
+from shardwright.formats.objects import ObjectTable
 from shardwright.formats.parquet import ParquetFile, is_parquet
 from shardwright.formats.tables import IMAGE, LABEL, choose_role, json_lines
 from shardwright.images.boxes import Box
@@ -55,7 +55,7 @@ _SHOWN = 60
 class _Lines(ObjectTable):
     """JSON lines: a line is an image."""
 
-    def __init__(self, given: ObjectInput) -> None:
+    def __init__(self, given: Request) -> None:
         super().__init__(given)
         self._bytes = given.content
 
@@ -98,7 +98,7 @@ class LabelJsonl(_Lines):
         labeled = labeled and bool(choose_role(IMAGE, names, {}))
         return "JSON lines with a class or boxes for each image" if labeled else ""
 
-    def __init__(self, given: ObjectInput) -> None:
+    def __init__(self, given: Request) -> None:
         super().__init__(given)
         self._columns = given.options.columns
         self._form = BoxForm()

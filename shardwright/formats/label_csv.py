@@ -20,7 +20,6 @@ from shardwright.errors import Reading, UsageError
 from shardwright.formats.base import Survey
 from shardwright.formats.classes import as_integer
 from shardwright.formats.columns import SEPARATORS, separator_name, split_list
-from shardwright.formats.export_record import ExportRecord
 from shardwright.formats.rows import CsvFormat, RawAnnotation, TableInput
 from shardwright.formats.tables import IMAGE, LABEL, TableRow, label_columns, reduce_header
 from shardwright.storage.fingerprint import text_number
@@ -65,18 +64,12 @@ class LabelTable(CsvFormat):
 
 
 class LabelCsv(LabelTable):
-    """Columns for image and label.
+    """Columns for image and label."""
 
-    Args:
-        given: the table.
-        options: `input.labels`.
-        record: of the export of ours that the table is.
-    """
-
-    def __init__(self, given: TableInput, options: LabelsConfig, record: ExportRecord | None = None) -> None:
+    def __init__(self, given: TableInput) -> None:
         super().__init__(given)
-        self._record = record
-        self._options = options
+        self._record = given.record
+        self._options = given.options
         self._guess = SeparatorGuess(False)
         # Columns that may hold the names of the classes whose ids are read.
         ids, taken = (given.classes or {}).values(), (*given.columns.values(), *given.captions)

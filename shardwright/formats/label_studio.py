@@ -26,7 +26,7 @@ from typing import Any, NamedTuple
 from urllib.parse import parse_qs, unquote, urlsplit
 
 from shardwright.errors import UsageError
-from shardwright.formats.base import Survey
+from shardwright.formats.base import Request, Survey
 from shardwright.formats.head import Head
 from shardwright.formats.object_content import Content, Entry, Thing, ellipse, polygon, rectangle, shape
 from shardwright.formats.object_values import (
@@ -42,7 +42,7 @@ from shardwright.formats.object_values import (
     read_points,
     read_side,
 )
-from shardwright.formats.objects import ObjectInput, ObjectTable
+from shardwright.formats.objects import ObjectTable
 from shardwright.images.boxes import Box
 from shardwright.images.header import IMAGE_ENDINGS
 
@@ -64,7 +64,7 @@ class LabelStudio(ObjectTable):
     def sniff(head: Head) -> str:
         return "Label Studio JSON" if head.has("data", "annotations") else ""
 
-    def __init__(self, given: ObjectInput) -> None:
+    def __init__(self, given: Request) -> None:
         super().__init__(given)
         self._unit = BoxUnit()
 

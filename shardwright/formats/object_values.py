@@ -234,12 +234,8 @@ def load_json(
         with open_table(path, limits.MOST_JSON_BYTES) as file:
             return parse_untrusted_json(file.read(), object_hook=object_hook)
     except ValueError as error:
-        raise UsageError(f"{path}: {json_problem(error)}. Export it from {tool} again.") from None
-
-
-def json_problem(error: ValueError) -> str:
-    """Returns why a file is not read as JSON, as the end of a sentence."""
-    return str(error) if isinstance(error, OverBudget) else f"is not JSON in UTF-8 ({error})"
+        problem = str(error) if isinstance(error, OverBudget) else f"is not JSON in UTF-8 ({error})"
+        raise UsageError(f"{path}: {problem}. Export it from {tool} again.") from None
 
 
 def parse_json(data: bytes) -> Any:

@@ -95,9 +95,9 @@ def detect_one_hot(
     Raises:
         UsageError: some columns hold 0 and 1 only, others do not; or there is no header that names the classes.
     """
-    # Roboflow's column of images without a class.
-    none = {header for header in table.header if header.lower() in _UNLABELED and header not in (classes or ())}
-    free = {i: header for i, header in enumerate(table.header) if i not in taken and header and header not in none}
+    # Roboflow's `Unlabeled` is of images without a class.
+    known = [i for i, name in enumerate(table.header) if name in (classes or ()) or name.lower() not in _UNLABELED]
+    free = {i: table.header[i] for i in known if i not in taken and table.header[i]}
     named = classes is not None and set(classes) <= set(free.values())
     columns = {i: header for i, header in free.items() if not named or header in (classes or ())}
     flags = [i for i in columns if all(flag(row.fields[i]) in (-1, 0, 1) for row in table.first_rows)]
@@ -125,9 +125,8 @@ def detect_one_hot(
         return None
     if not named and contrary:
         column, found = next(iter(contrary.items()))
-        shown = shown_header([columns[i] for i in sound[:3]])
         raise UsageError(
-            f"{table.path}: no column of classes was found. The columns {shown} "
+            f"{table.path}: no column of classes was found. The columns {shown_header([columns[i] for i in sound[:3]])} "
             f"may be one class each, but {columns[column]!r} is not ({found}). Name the classes in input.classes, or "
             "the column of classes in input.labels.columns.label."
         )
@@ -138,8 +137,7 @@ def detect_one_hot(
             "header names. Write the header above it: image, and the names of the classes."
         )
     reason = f"the columns {'of input.classes' if named else 'hold 0 and 1 only'}; {counted}"
-    several = not one_each if multi is None else multi
-    return OneHot(columns, -1 if -1 in values and not mixed else 0, several, reason)
+    return OneHot(columns, -1 if -1 in values and not mixed else 0, not one_each if multi is None else multi, reason)
 
 
 def flag(field: str) -> int | None:

@@ -19,12 +19,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from shardwright.errors import UsageError
+from shardwright.formats.base import Request
 from shardwright.formats.head import Head
 from shardwright.formats.image_names import FileEnds
 from shardwright.formats.mask_values import MaskFiles
 from shardwright.formats.object_content import Content, Entry, Thing
 from shardwright.formats.object_values import ObjectError, read_numbers, read_text_number
-from shardwright.formats.objects import ObjectInput, ObjectTable
+from shardwright.formats.objects import ObjectTable
 from shardwright.formats.panoptic import FileMasks
 from shardwright.formats.tables import Table, rows_by_name
 from shardwright.images.boxes import Box
@@ -57,7 +58,7 @@ class OpenImages(ObjectTable):
     def sniff(head: Head) -> str:
         return "a CSV of Open Images" if _is_table(head.header) else ""
 
-    def __init__(self, given: ObjectInput) -> None:
+    def __init__(self, given: Request) -> None:
         super().__init__(given)
         self._table = Table.open(given.path, given.content)
         if not _is_table(self._table.header):

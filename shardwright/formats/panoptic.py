@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from shardwright.formats.base import Request
 from shardwright.formats.coco import CROWD, CocoTable
 from shardwright.formats.head import Head
 from shardwright.formats.image_names import FileEnds
@@ -29,7 +30,6 @@ from shardwright.formats.object_values import (
     read_name,
     read_size,
 )
-from shardwright.formats.objects import ObjectInput
 from shardwright.images.colors import COLOR
 from shardwright.masks.drawn import DrawnMasks
 from shardwright.masks.mask_pixels import MaskFileError, value_runs
@@ -50,7 +50,7 @@ class Panoptic(CocoTable):
     def sniff(head: Head) -> str:
         return "COCO panoptic JSON" if head.has_annotations_with("segments_info") else ""
 
-    def __init__(self, given: ObjectInput) -> None:
+    def __init__(self, given: Request) -> None:
         super().__init__(given)
         folder, name = os.path.split(given.path)
         listing = list_inputs(folder)

@@ -23,6 +23,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from shardwright.errors import UsageError
+from shardwright.formats.base import Request
 from shardwright.formats.head import Head
 from shardwright.formats.object_content import Content, Thing, polygon, shape
 from shardwright.formats.object_values import (
@@ -35,7 +36,7 @@ from shardwright.formats.object_values import (
     read_points,
     read_size,
 )
-from shardwright.formats.objects import ObjectFiles, ObjectInput
+from shardwright.formats.objects import ObjectFiles
 from shardwright.images.boxes import Box
 from shardwright.storage import Listing, list_inputs, list_names, read_bytes
 from shardwright.untrusted.budget import Budget, OverBudget
@@ -59,7 +60,7 @@ class Supervisely(ObjectFiles):
     def sniff(head: Head) -> str:
         return "Supervisely JSON, a file for each image" if head.has("objects", "size", "tags") else ""
 
-    def __init__(self, given: ObjectInput) -> None:
+    def __init__(self, given: Request) -> None:
         root, below = _project(given.path.rstrip("/"))
         listing = list_inputs(root)
         keys = [key for key in listing.keys if key.startswith(below) and key.lower().endswith(self.ending)]

@@ -17,7 +17,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from shardwright.errors import UsageError
-from shardwright.formats.base import shorten
+from shardwright.formats.base import Request, shorten
 from shardwright.formats.head import Head
 from shardwright.formats.object_content import Content, Entry, Thing, ellipse, polygon, rectangle
 from shardwright.formats.object_values import (
@@ -30,7 +30,7 @@ from shardwright.formats.object_values import (
     read_numbers,
     read_points,
 )
-from shardwright.formats.objects import ObjectInput, ObjectTable
+from shardwright.formats.objects import ObjectTable
 from shardwright.formats.tables import Table
 from shardwright.images.boxes import Box
 from shardwright.untrusted.json_text import parse_untrusted_json
@@ -63,7 +63,7 @@ class ViaJson(ObjectTable):
             )
         return "VIA (VGG Image Annotator) JSON" if found else ""
 
-    def __init__(self, given: ObjectInput) -> None:
+    def __init__(self, given: Request) -> None:
         super().__init__(given)
         self._asked = given.options.columns.get("label")
         self._attribute: str | None = None

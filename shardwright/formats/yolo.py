@@ -22,14 +22,14 @@ import yaml
 
 from shardwright.config.yaml_text import MOST_BYTES, parse_yaml
 from shardwright.errors import AnnotationError, Reading, UsageError
-from shardwright.formats.base import Survey, shorten
+from shardwright.formats.base import Request, Survey, shorten
 from shardwright.formats.classes import names_by_line
 from shardwright.formats.head import NUMBER, Head
 from shardwright.formats.image_names import key_stem
 from shardwright.formats.mask_values import have_ids
 from shardwright.formats.object_content import Content, Entry, Thing, fractions
 from shardwright.formats.object_values import ObjectError, check_fraction, read_text_number
-from shardwright.formats.objects import ObjectFiles, ObjectInput
+from shardwright.formats.objects import ObjectFiles
 from shardwright.images.boxes import Box
 from shardwright.running.progress import counted
 from shardwright.storage import Listing, is_folder, list_inputs, list_names, read_bytes
@@ -66,7 +66,7 @@ class Yolo(ObjectFiles):
             return "YOLO's data.yaml" if re.search(r"^names\s*:", head.text, re.MULTILINE) else ""
         return "YOLO text files" if head.ending == ".txt" and _LINE.match(head.line) else ""
 
-    def __init__(self, given: ObjectInput) -> None:
+    def __init__(self, given: Request) -> None:
         path = given.path.rstrip("/")
         folder = path if is_folder(path) else os.path.dirname(path)
         self._below = ""

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from shardwright.config import LabelsConfig
 from shardwright.config.input import RleConfig
 from shardwright.errors import UsageError
-from shardwright.formats.base import Annotation, Images
+from shardwright.formats.base import Annotation, Images, Request
 from shardwright.formats.detect import open_source
 
 KEYS = ["a.jpg", "b.jpg", "x/c.jpg"]
@@ -42,11 +42,13 @@ def write(tmp_path):
 
 def source(labels, classes=None, task="segmentation", label_format="auto", columns=None, code=None, skip=()):
     return open_source(
-        task=task,
-        options=LabelsConfig(format=label_format, path=labels, columns=columns or {}, **(code or {})),
-        classes=dict.fromkeys(classes) if isinstance(classes, list) else classes,
-        labels=labels,
-        images=Images(KEYS, frozenset(skip), size_of=lambda position: None, max_pixels=10**6),
+        Request(
+            task=task,
+            options=LabelsConfig(format=label_format, path=labels, columns=columns or {}, **(code or {})),
+            classes=dict.fromkeys(classes) if isinstance(classes, list) else classes,
+            path=labels,
+            images=Images(KEYS, frozenset(skip), size_of=lambda position: None, max_pixels=10**6),
+        )
     )
 
 
