@@ -126,7 +126,8 @@ def detect_one_hot(
     if not named and contrary:
         column, found = next(iter(contrary.items()))
         raise UsageError(
-            f"{table.path}: no column of classes was found. The columns {shown_header([columns[i] for i in sound[:3]])} "
+            f"{table.path}: no column of classes was found. The columns "
+            f"{shown_header([columns[i] for i in sound[:3]])} "
             f"may be one class each, but {columns[column]!r} is not ({found}). Name the classes in input.classes, or "
             "the column of classes in input.labels.columns.label."
         )
