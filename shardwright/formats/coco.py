@@ -31,7 +31,7 @@ from shardwright.formats.image_names import is_text
 from shardwright.formats.json_rows import is_flat
 from shardwright.formats.mask_values import have_ids
 from shardwright.formats.object_content import Content, Entry, Thing, to_json
-from shardwright.formats.object_values import ObjectError, load_json, read_id, read_text_size
+from shardwright.formats.object_values import ObjectError, load_json, one_size, read_id, read_text_size
 from shardwright.formats.objects import ObjectTable
 from shardwright.images.boxes import BAD_BOX, Box
 from shardwright.masks.coco_segmentation import CocoMasks, SegmentationError
@@ -224,14 +224,11 @@ class CocoJson(CocoTable):
         return SegmentationError(f"the segmentation is {one.segmentation}; write polygons [[x, y, ...]] or run lengths")
 
     def _content(self, raw: _Image) -> Content:
-        sizes: set[tuple[int, int]] = set()
+        sizes: list[tuple[int, int] | None] = []
         for entry in raw.entries:
             with suppress(ObjectError):
-                size = read_text_size(str(entry.get("height")), str(entry.get("width")), "")
-                sizes |= {size} if size is not None else set()
-        if len(sizes) > 1:
-            raise ObjectError(f"its entries state several sizes of the image: {' and '.join(map(str, sorted(sizes)))}")
-        return Content(raw.things, size=sizes.pop() if sizes else None)
+                sizes.append(read_text_size(str(entry.get("height")), str(entry.get("width")), ""))
+        return Content(raw.things, size=one_size(sizes, "entries"))
 
     def _check_boxes(self, survey: Survey) -> None:
         super()._check_boxes(survey)

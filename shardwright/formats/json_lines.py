@@ -29,25 +29,15 @@ from shardwright.formats.head import Head
 from shardwright.formats.image_names import path_ends
 from shardwright.formats.json_rows import flat_rows, is_document, read_document
 from shardwright.formats.listed_boxes import OBJECTS, BoxForm, read_boxes, read_class
-from shardwright.formats.object_content import Content, Entry, Thing, polygon, rectangle
-from shardwright.formats.object_values import (
-    ObjectError,
-    load_json,
-    read_list,
-    read_mapping,
-    read_name,
-    read_number,
-    read_points,
-    read_size,
-    read_text_number,
-)
+from shardwright.formats.object_content import FRACTIONS, Content, Entry, Thing, polygon, rectangle
+from shardwright.formats.object_values import Fields, ObjectError, load_json, read_points
 from shardwright.formats.objects import ObjectTable
 from shardwright.formats.parquet import ParquetFile, is_parquet
 from shardwright.formats.tables import IMAGE, LABEL, choose_role, json_lines
 from shardwright.images.boxes import Box
 
-_FRACTIONS = (1, 1)
 _VERTEX = ("classificationAnnotation", "classificationAnnotations", "boundingBoxAnnotations")
+_SIDES = ("xMin", "yMin", "xMax", "yMax")
 _ML_USE = "aiplatform.googleapis.com/ml_use"
 _SHOWN = 60
 
@@ -140,7 +130,7 @@ class LabelJsonl(_Lines):
                 self._form.add(box.numbers)
             x, y, width, height = box.numbers
             things.append(rectangle(box.label, Box(x, y, x + width, y + height)))
-        return Content(things, tags, boxes_in=_FRACTIONS if self._fractions else None, left_out=left)
+        return Content(things, tags, boxes_in=FRACTIONS if self._fractions else None, left_out=left)
 
     def survey(self) -> Survey:
         survey = super().survey()
@@ -186,27 +176,22 @@ class VertexJsonl(_Lines):
         return _address_ends(found.get("imageGcsUri"))
 
     def _line(self, found: Mapping[str, Any]) -> Content:
-        one = [found["classificationAnnotation"]] if found.get("classificationAnnotation") else []
-        several = read_list(found.get("classificationAnnotations") or [], "classificationAnnotations")
-        tags = [_display_name(tag, "classificationAnnotation") for tag in (*one, *several)]
+        line = Fields(found)
+        single = [line.inside("classificationAnnotation")] if found.get("classificationAnnotation") else []
+        tags = [tag.name("displayName") for tag in (*single, *line.each("classificationAnnotations", default=[]))]
         things = []
-        for i, box in enumerate(read_list(found.get("boundingBoxAnnotations") or [], "boundingBoxAnnotations")):
-            where = f"box {i + 1}"
-            box = read_mapping(box, where)
+        for box in line.each("boundingBoxAnnotations", "box", []):
             # The documentation has edges as texts.
-            sides = {side: box.get(side) for side in ("xMin", "yMin", "xMax", "yMax")}
-            edges = [
-                (read_text_number if isinstance(edge, str) else read_number)(edge, f"{where}: {side}")
-                for side, edge in sides.items()
-            ]
-            things.append(Thing(_display_name(box, where), None, Box(*edges)))
+            texts = any(isinstance(box.get(side), str) for side in _SIDES)
+            edges = Fields(box.members, box.where, texts=texts).numbers(*_SIDES)
+            things.append(Thing(box.name("displayName"), None, Box(*edges)))
         others = [name for name in found if name not in _VERTEX and name.endswith(("Annotation", "Annotations"))]
         if others and not (things or tags):
             raise ObjectError(f"has {others[0]}, which are not read; export masks, and give their folder")
         resources = found.get("dataItemResourceLabels") or {}
         split = str(resources.get(_ML_USE, "")) if isinstance(resources, dict) else ""
         split = {"training": "train", "validation": "eval"}.get(split, split)
-        return Content(things, tags, boxes_in=_FRACTIONS, split=split)
+        return Content(things, tags, boxes_in=FRACTIONS, split=split)
 
 
 class Labelbox(_Lines):
@@ -225,51 +210,40 @@ class Labelbox(_Lines):
         return [*named, *_address_ends(row.get("row_data"))]
 
     def _line(self, found: Mapping[str, Any]) -> Content:
-        projects = read_mapping(found.get("projects"), "projects")
-        given = [read_mapping(project, "a project").get("labels") for project in projects.values()]
-        labels = [read_mapping(label, "a label") for one in given for label in read_list(one, "labels")]
+        line = Fields(found)
+        given = [Fields(project, "a project").listed("labels") for project in line.inside("projects").members.values()]
+        labels = [Fields(label, "a label") for labels in given for label in labels]
         if len(labels) > 1:
             raise ObjectError(f"it has {len(labels)} labels, of several projects or people; export one of each image")
-        attributes = read_mapping(found.get("media_attributes") or {}, "media_attributes")
-        size = read_size(attributes.get("height"), attributes.get("width"), "media_attributes: ")
-        annotations = read_mapping(labels[0].get("annotations") or {}, "annotations") if labels else {}
-        left_out: Counter[str] = Counter()
-        things = []
-        for i, one in enumerate(read_list(annotations.get("objects") or [], "objects")):
-            thing = _labelbox_thing(read_mapping(one, f"object {i + 1}"), f"object {i + 1}", left_out)
-            things += [thing] if thing is not None else []
-        tags: list[str] = []
-        for one in read_list(annotations.get("classifications") or [], "classifications"):
-            one = read_mapping(one, "a classification")
-            chosen = read_list(one.get("checklist_answers") or [], "checklist_answers")
-            answers = [one["radio_answer"]] if one.get("radio_answer") else chosen
-            tags += [read_name(read_mapping(answer, "an answer").get("name"), "an answer") for answer in answers]
-            left_out.update({} if answers else {"answers in words": 1})
-        return Content(things, tags, size, left_out=left_out)
+        content = Content(size=line.inside("media_attributes", {}).size())
+        annotations = Fields((labels[0].get("annotations") if labels else None) or {}, "annotations")
+        annotations.where = ""
+        for one in annotations.each("objects", "object", []):
+            thing = _labelbox_thing(one, content.left_out)
+            content.things += [thing] if thing is not None else []
+        for one in annotations.each("classifications", "classification", []):
+            answers = [*one.each("checklist_answers", "answer", [])]
+            answers = [one.inside("radio_answer")] if one.get("radio_answer") else answers
+            content.tags += [answer.name("name") for answer in answers]
+            content.left_out.update({} if answers else {"answers in words": 1})
+        return content
 
 
-def _labelbox_thing(one: Mapping[str, Any], where: str, left_out: Counter[str]) -> Thing | None:
-    label = read_name(one.get("name"), f"{where}: name")
-    if "bounding_box" in one:
-        box = read_mapping(one["bounding_box"], where)
-        left, top, width, height = (
-            read_number(box.get(s), f"{where}: {s}") for s in ("left", "top", "width", "height")
-        )
+def _labelbox_thing(one: Fields, left_out: Counter[str]) -> Thing | None:
+    label = one.name("name")
+    if "bounding_box" in one.members:
+        left, top, width, height = one.inside("bounding_box").numbers("left", "top", "width", "height")
         return rectangle(label, Box(left, top, left + width, top + height))
-    if "polygon" in one:
-        points = [read_mapping(point, where) for point in read_list(one["polygon"], where)]
-        return Thing(label, polygon(read_points([(p.get("x"), p.get("y")) for p in points], f"{where}: polygon")))
-    if "mask" in one:
-        raise ObjectError(f"{where}: its mask is on Labelbox's servers; download the masks, and give their folder")
-    kind = next((name for name in ("point", "line") if name in one), "")
+    if "polygon" in one.members:
+        corners = [(point.number("x"), point.number("y")) for point in one.each("polygon", "point")]
+        return Thing(label, polygon(read_points(corners, one.place("polygon"))))
+    if "mask" in one.members:
+        raise ObjectError(f"{one.where}: its mask is on Labelbox's servers; download the masks, and give their folder")
+    kind = next((name for name in ("point", "line") if name in one.members), "")
     if not kind:
-        raise ObjectError(f"{where}: is neither a box nor a polygon")
+        raise ObjectError(f"{one.where}: is neither a box nor a polygon")
     left_out[f"{kind}s"] += 1
     return None
-
-
-def _display_name(value: object, where: str) -> str:
-    return read_name(read_mapping(value, where).get("displayName"), f"{where}: displayName")
 
 
 def _address_ends(address: object) -> list[str]:

@@ -15,6 +15,8 @@ from shardwright.formats.base import NO_ROW
 from shardwright.images.boxes import Box
 from shardwright.masks.drawn import ellipse_box
 
+# What boxes in fractions of their image are in.
+FRACTIONS = (1, 1)
 # One encoder for all: `json.dumps` makes one for each call.
 to_json = json.JSONEncoder(separators=(",", ":")).encode
 

@@ -127,9 +127,8 @@ def detect_one_hot(
         column, found = next(iter(contrary.items()))
         raise UsageError(
             f"{table.path}: no column of classes was found. The columns "
-            f"{shown_header([columns[i] for i in sound[:3]])} "
-            f"may be one class each, but {columns[column]!r} is not ({found}). Name the classes in input.classes, or "
-            "the column of classes in input.labels.columns.label."
+            f"{shown_header([columns[i] for i in sound[:3]])} may be one class each, but {columns[column]!r} is not "
+            f"({found}). Name the classes in input.classes, or the column of classes in input.labels.columns.label."
         )
     counted = "every row has one 1" if one_each else "not every row has one 1"
     if table.headless and classes is None:

@@ -27,7 +27,7 @@ from shardwright.formats.classes import names_by_line
 from shardwright.formats.head import NUMBER, Head
 from shardwright.formats.image_names import key_stem
 from shardwright.formats.mask_values import have_ids
-from shardwright.formats.object_content import Content, Entry, Thing, fractions
+from shardwright.formats.object_content import FRACTIONS, Content, Entry, Thing, fractions
 from shardwright.formats.object_values import ObjectError, check_fraction, read_text_number
 from shardwright.formats.objects import ObjectFiles
 from shardwright.images.boxes import Box
@@ -43,7 +43,6 @@ _NAME_LISTS = ("classes.txt", "obj.names", "predefined_classes.txt")
 _EXAMPLES = _NAME_LISTS[-1]
 _LABELS, _IMAGES = "labels", "images"
 _BOX = 5
-_FRACTIONS = (1, 1)
 _SHOWN = 60
 # The first line of a file.
 _LINE = re.compile(rf"\d+(?:\.0+(?:e\+00)?)?(?:\s+{NUMBER}){{4,}}$")
@@ -166,7 +165,7 @@ class Yolo(ObjectFiles):
             raise ObjectError(str(error)) from None
         except UnicodeDecodeError:
             raise ObjectError("it is not text in UTF-8") from None
-        content = Content(boxes_in=_FRACTIONS)
+        content = Content(boxes_in=FRACTIONS)
         for i, line in enumerate(text.splitlines()):
             fields = list(filter(None, _BETWEEN.split(line)))
             if fields:
