@@ -215,8 +215,7 @@ class Fields:
     __slots__ = ("_number", "get", "members", "where")
 
     def __init__(self, value: object, where: str = "", *, texts: bool = False) -> None:
-        self.members = read_mapping(value, where or "the file")
-        self.where = where
+        self.members, self.where = read_mapping(value, where or "the file"), where
         self.get = self.members.get
         self._number = read_text_number if texts else read_number
 
@@ -226,7 +225,11 @@ class Fields:
 
     def number(self, name: str, default: object = None) -> float:
         """Returns a coordinate or a length; see `read_number`."""
-        return self._number(self._value(name, default), self.place(name))
+        value = self._value(name, default)
+        # The place is for messages: to write it takes longer than to read a number.
+        if type(value) in (int, float) and -_LARGEST <= value <= _LARGEST:
+            return float(value)
+        return self._number(value, self.place(name))
 
     def numbers(self, *names: str) -> list[float]:
         """Returns several of them."""

@@ -20,7 +20,7 @@ from shardwright.errors import UsageError
 from shardwright.formats.base import Request, shorten
 from shardwright.formats.head import Head
 from shardwright.formats.object_content import Content, Entry, Thing, ellipse, polygon, rectangle
-from shardwright.formats.object_values import Fields, ObjectError, load_json, read_points
+from shardwright.formats.object_values import Fields, ObjectError, load_json, read_mapping, read_points
 from shardwright.formats.objects import ObjectTable
 from shardwright.formats.tables import Table
 from shardwright.images.boxes import Box
@@ -98,9 +98,10 @@ class ViaJson(ObjectTable):
         return found[0]
 
     def _content(self, raw: Mapping[str, Any]) -> Content:
-        content, entry = Content(), Fields({**raw, "regions": _regions(raw)})
+        content, entry = Content(), Fields({"regions": _regions(raw), "file_attributes": raw.get("file_attributes")})
         for region in entry.each("regions", "region", []):
-            attributes, drawn = region.inside("region_attributes", {}).members, region.inside("shape_attributes")
+            attributes = read_mapping(region.get("region_attributes") or {}, region.where)
+            drawn = region.inside("shape_attributes")
             content.left_out["further attributes of regions"] += sum(name != self._attribute for name in attributes)
             kind = str(drawn.get("name"))
             if kind in _WITHOUT_AREA:
