@@ -32,7 +32,6 @@ from shardwright.dataset.manifest import MULTI
 from shardwright.errors import Reading, UsageError
 from shardwright.formats.base import Request, Survey
 from shardwright.formats.head import Head
-from shardwright.formats.image_names import path_ends
 from shardwright.formats.object_content import FRACTIONS, Content, Entry, Thing
 from shardwright.formats.object_values import (
     BoxUnit,
@@ -163,7 +162,7 @@ class BoxCsv(ObjectTable):
                 unit.add([read_text_number(text, "") for text in columns.numbers(fields)])
         self._fractions = unit.fractions
         for name, rows in images.items():
-            yield Entry(path_ends(name), f"{self.name}, row {rows[0][0]}", rows)
+            yield Entry([name], f"{self.name}, row {rows[0][0]}", rows)
 
     def _content(self, raw: Any) -> Content:
         columns, things, left_out = self._columns, list[Thing](), Counter[str]()

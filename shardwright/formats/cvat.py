@@ -61,9 +61,8 @@ class Cvat(ObjectTable):
         if found.tracks and not found.images:
             raise UsageError(f"{self._path}: is 'CVAT for video'. Export 'CVAT for images 1.1'.")
         for i, (attributes, elements) in enumerate(found.images):
-            name = attributes.get("name", "").replace("\\", "/")
             where = f"{self.name}, image {attributes.get('id', i)}"
-            yield Entry([name, name.rpartition("/")[2]] if name else [], where, (attributes, elements))
+            yield Entry([attributes.get("name", "")], where, (attributes, elements))
 
     def _content(self, raw: tuple[Mapping[str, str], _Elements]) -> Content:
         attributes, elements = raw

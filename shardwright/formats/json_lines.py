@@ -21,12 +21,11 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
-from urllib.parse import unquote, urlsplit
 
 from shardwright.errors import UsageError
 from shardwright.formats.base import Request, Survey
 from shardwright.formats.head import Head
-from shardwright.formats.image_names import path_ends
+from shardwright.formats.image_names import address_path
 from shardwright.formats.json_rows import flat_rows, is_document, read_document
 from shardwright.formats.listed_boxes import OBJECTS, BoxForm, read_boxes, read_class
 from shardwright.formats.object_content import FRACTIONS, Content, Entry, Thing, polygon, rectangle
@@ -173,7 +172,7 @@ class VertexJsonl(_Lines):
         return "Vertex AI JSON lines" if head.has("imageGcsUri") else ""
 
     def _names_in(self, found: Mapping[str, Any]) -> Sequence[str]:
-        return _address_ends(found.get("imageGcsUri"))
+        return [address_path(found.get("imageGcsUri"))]
 
     def _line(self, found: Mapping[str, Any]) -> Content:
         line = Fields(found)
@@ -207,7 +206,7 @@ class Labelbox(_Lines):
         row = found.get("data_row")
         row = row if isinstance(row, dict) else {}
         named = [row[key] for key in ("global_key", "external_id") if isinstance(row.get(key), str)]
-        return [*named, *_address_ends(row.get("row_data"))]
+        return [*named, address_path(row.get("row_data"))]
 
     def _line(self, found: Mapping[str, Any]) -> Content:
         line = Fields(found)
@@ -244,8 +243,3 @@ def _labelbox_thing(one: Fields, left_out: Counter[str]) -> Thing | None:
         raise ObjectError(f"{one.where}: is neither a box nor a polygon")
     left_out[f"{kind}s"] += 1
     return None
-
-
-def _address_ends(address: object) -> list[str]:
-    """Returns the path of an address, and its ends."""
-    return path_ends(unquote(urlsplit(address).path)) if isinstance(address, str) else []

@@ -23,12 +23,12 @@ import posixpath
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
-from urllib.parse import parse_qs, unquote, urlsplit
+from urllib.parse import parse_qs, urlsplit
 
 from shardwright.errors import UsageError
 from shardwright.formats.base import Request, Survey
 from shardwright.formats.head import Head
-from shardwright.formats.image_names import path_ends
+from shardwright.formats.image_names import address_path
 from shardwright.formats.object_content import Content, Entry, Thing, ellipse, polygon, rectangle, shape
 from shardwright.formats.object_values import (
     BoxUnit,
@@ -289,8 +289,8 @@ def _is_image(member: str, text: Any) -> bool:
 
 
 def _names(address: str) -> list[str]:
-    """Returns possible names of an image: the ends of its address, and the last one without upload prefix."""
-    parts = urlsplit(address.replace("\\", "/"))
+    """Returns possible names of an image: the path of its address, and the last part of it without upload prefix."""
     # Local files are addressed as /data/local-files/?d=folder/name.
-    names = path_ends(parse_qs(parts.query).get("d", [unquote(parts.path)])[0])
-    return list(dict.fromkeys([*names, *(_UPLOADED.sub("", name, count=1) for name in names[-1:])]))
+    local = parse_qs(urlsplit(address).query).get("d", [])
+    name = f"/{local[0]}" if local else address_path(address)
+    return [name, _UPLOADED.sub("", name.rpartition("/")[2], count=1)]

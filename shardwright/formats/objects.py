@@ -221,8 +221,10 @@ class ObjectFormat(AnnotationFormat):
         return content
 
     def _position(self, entry: Entry) -> int | None:
-        """Returns the position of an entry's image; names with more folders come first, ambiguous ones last."""
-        return next((at for name in entry.names if name and (at := self._names.find(name)) is not None), None)
+        """Returns the position of an entry's image: the first that one of its names means, or else ends with."""
+        ways = (self._names.find, self._names.find_end)
+        places = (find(name) for find in ways for name in entry.names if name)
+        return next((place for place in places if place is not None), None)
 
     def _other_position(self, entry: Entry) -> int | None:
         try:

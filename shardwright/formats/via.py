@@ -72,9 +72,7 @@ class ViaJson(ObjectTable):
         self._attribute = self._class_attribute(entries)
         for i, (key, entry) in enumerate(entries.items()):
             name = entry.get("filename")
-            name = name.replace("\\", "/") if isinstance(name, str) else ""
-            where = f"{self.name}, entry {i + 1}"
-            yield Entry([name, name.rpartition("/")[2]] if name else [key], where, entry)
+            yield Entry([name if isinstance(name, str) and name else key], f"{self.name}, entry {i + 1}", entry)
 
     def _class_attribute(self, entries: Mapping[str, Any]) -> str | None:
         names: Counter[str] = Counter()
