@@ -67,11 +67,7 @@ class Exported(AnnotationFormat):
 
 
 def _values(features: Mapping[str, Any], kinds: Mapping[str, str]) -> dict[str, list[Any]]:
-    """Returns the values of the features that `export.json` names.
-
-    Raises:
-        ValueError: one is of another kind.
-    """
+    """Returns the values of the features that `export.json` names."""
     found = {}
     for name, values in features.items():
         if name in kinds:

@@ -81,10 +81,6 @@ class Decision(NamedTuple):
 def decide(label_format: str, head: Head) -> Decision:
     """Decides on a format.
 
-    Args:
-        label_format: `input.labels.format`.
-        head: of the file or the folder.
-
     Raises:
         UsageError: the files are known, and not read.
     """

@@ -420,11 +420,7 @@ class _Codes:
         return (ABSOLUTE, "") if is_absolute else self._relative_or_absolute()
 
     def _check_lengths(self) -> None:
-        """Checks that not all numbers of codes ascend, which lengths do not: they are positions, too.
-
-        Raises:
-            UsageError: they do.
-        """
+        """Checks that not all numbers of codes ascend, which lengths do not: they are positions, too."""
         codes = [numbers for sample in self.samples if (numbers := read_numbers(sample.text)) is not None]
         ascending = [bool((numbers[1:] >= numbers[:-1]).all()) for numbers in codes if len(numbers) > 4]
         if len(ascending) >= _SEVERAL and all(ascending):

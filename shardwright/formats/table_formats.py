@@ -117,11 +117,7 @@ def _open_lines(request: Request, reason: str) -> AnnotationFormat:
 
 
 def _check_no_classes(request: Request, row: LabelFormat, no_masks: str, no_classes: str) -> None:
-    """Checks that neither masks nor classes are asked of captions and numbers.
-
-    Raises:
-        UsageError: they are.
-    """
+    """Checks that neither masks nor classes are asked of captions and numbers."""
     request.check_one_file(row)
     if request.task == SEGMENTATION:
         raise UsageError(f"{request.path}: {no_masks}. Use task: classification.")
