@@ -128,7 +128,7 @@ class ObjectFormat(AnnotationFormat):
             position, other = self._position(entry), self._other_position(entry)
             images.add(entry.where, position, other)
             position = other if self._by_other and other is not None else position
-            if entry.names and len(survey.names) < SHOWN_NAMES and entry.names[0] not in survey.names:
+            if any(entry.names[:1]) and len(survey.names) < SHOWN_NAMES and entry.names[0] not in survey.names:
                 survey.names.append(entry.names[0])
             if position is not None:
                 survey.listed[position] = 1

@@ -24,6 +24,7 @@ _PARQUET = (
     "Parquet with the images in it",
     "Give the file as input.images, without annotations; or write the images as files.",
 )
+_MIT = ("XML of MIT's LabelMe", "Export COCO, or JSON of the program labelme, from the tool that wrote it.")
 # What is not read, by the members of its JSON, or the ending and the first line of its other files.
 _FOREIGN: Mapping[tuple[str, ...], tuple[str, str]] = {
     ("imgHeight", "imgWidth", "objects"): (
@@ -51,10 +52,6 @@ _FOREIGN_LINES = {
     ),
     (".txt", r"(?:-?\d+,){7}-?\d+,?$"): ("VisDrone text files of boxes", _BOXES_ELSEWHERE),
     (".txt", rf"\S+\.\w+(?:\s+(?:{NUMBER},){{4}}\d+)+$"): ("keras-yolo3's lines of boxes", _BOXES_ELSEWHERE),
-    (".xml", r"<(?:\?xml|annotation)\b"): (
-        "XML of MIT's LabelMe",
-        "Export COCO, or JSON of the program labelme, from the tool that wrote it.",
-    ),
     (".csv", r"(?i:(?:(?:train|training|validation|validate|test|unassigned),)?gs://)"): (
         "an import CSV of Vertex AI or AutoML, without a header",
         "Export JSON lines from Vertex AI, or write a table with the header image,label.",
@@ -116,6 +113,7 @@ def recognize(head: Head) -> Decision | None:
         return best if 2 * inside.count(best) > len(inside) else None
     known = [_PARQUET] if head.parquet is not None and any(column.image for column in head.parquet.columns) else []
     known += [foreign for members, foreign in _FOREIGN.items() if head.has(*members)]
+    known += [_MIT] if head.xml_root == "annotation" else []  # Those of Pascal VOC are recognized.
     for (ending, line), foreign in _FOREIGN_LINES.items():
         known += [foreign] if head.ending == ending and re.match(line, head.line) else []
     return Decision(None, called=known[0][0], fix=known[0][1]) if known else None

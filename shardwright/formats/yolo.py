@@ -16,6 +16,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import yaml
@@ -92,9 +93,6 @@ class Yolo(ObjectFiles):
         self._attached = listing.part(sorted([*texts, *named, *extra]))
         self._points = "kpt_shape" in data
         self._about_none: list[str] = []
-        # How many lines are an outline, may be a box and key points in it, and are hardly anything else.
-        self._outlines = self._boxed = self._far = 0
-        self._numbers: set[int] = set()
         if not have_ids(given.classes):
             file = os.path.join(folder, described)
             names = {file: _names(data["names"], file)} if "names" in data else {}
@@ -111,21 +109,27 @@ class Yolo(ObjectFiles):
         return survey
 
     def _read(self) -> Iterator[tuple[Entry, Content | AnnotationError]]:
+        outlines, boxed, far, numbers = 0, 0, 0, set[int]()
         for entry, content in super()._read():
             if isinstance(content, _NoLabels) and self._position(entry) is None:
                 self._about_none.append(entry.where)
-            else:
-                yield entry, content
-        if self._boxed >= _NEARLY_ALL * self._outlines and self._far > _CLEARLY * self._outlines:
+                continue
+            yield entry, content
+            if isinstance(content, _Lines):
+                outlines, boxed, far = outlines + content.outlines, boxed + content.boxed, far + content.far
+                numbers |= content.numbers
+            elif isinstance(content, _NoClass):
+                numbers |= content.numbers
+        if boxed >= _NEARLY_ALL * outlines and far > _CLEARLY * outlines:
             raise UsageError(
-                f"{self._path}: {self._boxed} of {self._outlines} lines of more than a box are a box and points in it, "
+                f"{self._path}: {boxed} of {outlines} lines of more than a box are a box and points in it, "
                 "so key points and no outlines. Write kpt_shape: [POINTS, 2] into data.yaml to read the boxes, or "
                 "remove the points."
             )
         names = len(self.declared)
-        if names and max(self._numbers, default=0) == names and 0 not in self._numbers:
+        if names and max(numbers, default=0) == names and 0 not in numbers:
             raise UsageError(
-                f"{self._path}: the classes of objects are {min(self._numbers)} to {names}, and there are {names} "
+                f"{self._path}: the classes of objects are {min(numbers)} to {names}, and there are {names} "
                 "names: do they count from 1? Set input.classes to {name: number}."
             ).with_readings(
                 Reading("classes count from 1", {"input.classes": {name: i for i, name in enumerate(self.declared, 1)}})
@@ -165,18 +169,18 @@ class Yolo(ObjectFiles):
             raise ObjectError(str(error)) from None
         except UnicodeDecodeError:
             raise ObjectError("it is not text in UTF-8") from None
-        content = Content(boxes_in=FRACTIONS)
+        content = _Lines(boxes_in=FRACTIONS)
         for i, line in enumerate(text.splitlines()):
             fields = list(filter(None, _BETWEEN.split(line)))
             if fields:
                 try:
-                    content.things.append(self._thing(fields, f"line {i + 1}"))
+                    content.things.append(self._thing(fields, f"line {i + 1}", content))
                 except ObjectError as error:
                     raise (_NoLabels(str(error)) if _WORD.search(text) else error) from None
                 content.left_out["sets of key points"] += self._points
         return content
 
-    def _thing(self, fields: list[str], where: str) -> Thing:
+    def _thing(self, fields: list[str], where: str, content: _Lines) -> Thing:
         label = read_text_number(fields[0], f"{where}: the class") if len(fields[0]) < _SHOWN else -1
         if not 0 <= label == int(label):
             raise ObjectError(f"{where}: the class is {ascii(fields[0])[:_SHOWN]}, not a number from 0")
@@ -190,20 +194,24 @@ class Yolo(ObjectFiles):
         numbers = [read_text_number(text, where) for text in fields[1 : _BOX if self._points else None]]
         for number in numbers:
             check_fraction(number, where)
-        name = self._label(int(label), where)
+        content.numbers.add(int(label))
+        name = self._label(int(label), where, content)
         if len(numbers) > _BOX - 1:
             boxed, far = _may_be_key_points(numbers)
-            self._outlines, self._boxed, self._far = self._outlines + 1, self._boxed + boxed, self._far + far
+            content.outlines, content.boxed, content.far = (
+                content.outlines + 1,
+                content.boxed + boxed,
+                content.far + far,
+            )
             return Thing(name, fractions(zip(numbers[::2], numbers[1::2], strict=True)))
         x, y, width, height = numbers
         return Thing(name, None, Box(x - width / 2, y - height / 2, x + width / 2, y + height / 2))
 
-    def _label(self, number: int, where: str) -> str:
-        self._numbers.add(number)
+    def _label(self, number: int, where: str, content: _Lines) -> str:
         if not self.declared:
             return str(number)
         if number >= len(self.declared):
-            raise ObjectError(f"{where}: the class {number} is not one of the {len(self.declared)} names, from 0")
+            raise _NoClass(f"{where}: the class {number} is not one of the {len(self.declared)} names, from 0", content)
         return self.declared[number]
 
 
@@ -221,6 +229,31 @@ def _may_be_key_points(numbers: Sequence[float]) -> tuple[bool, bool]:
     left, right, top, bottom = min(x, *across), max(x, *across), min(y, *down), max(y, *down)
     side = max(right - left, bottom - top)
     return True, not (left - side <= width <= right + side and top - side <= height <= bottom + side)
+
+
+@dataclass
+class _Lines(Content):
+    """The lines of a file.
+
+    Attributes:
+        numbers: of their classes.
+        outlines: how many lines are an outline.
+        boxed: how many of these may be a box and key points in it.
+        far: how many of these are hardly anything else.
+    """
+
+    numbers: set[int] = field(default_factory=set)
+    outlines: int = 0
+    boxed: int = 0
+    far: int = 0
+
+
+class _NoClass(ObjectError):
+    """The number of a class, of those of a file, is beyond the names."""
+
+    def __init__(self, problem: str, content: _Lines) -> None:
+        super().__init__(problem)
+        self.numbers = content.numbers
 
 
 class _NoLabels(ObjectError):

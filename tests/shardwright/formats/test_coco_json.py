@@ -255,6 +255,17 @@ def test_a_file_that_does_not_do_is_refused(write, content, options, message):
         read(write(content), **options)
 
 
+@pytest.mark.parametrize(("annotated", "classes"), [([3], ["car"]), ([3, 0], ["traffic", "car"])])
+def test_a_category_of_others_is_a_class_where_an_annotation_has_it(write, annotated, classes):
+    """Roboflow's root of all categories has none."""
+    content = document([annotation(10, number) for number in annotated])
+    content["categories"] = [
+        {"id": 0, "name": "traffic", "supercategory": "none"},
+        {"id": 3, "name": "car", "supercategory": "traffic"},
+    ]
+    assert list(source(write(content)).survey().classes) == classes
+
+
 def test_of_an_annotation_no_more_than_its_text_is_kept(write):
     """A polygon's numbers take eight times the memory of their text."""
     file = write(document([annotation(10, 3, bbox=[1, 2, 3, 4], area=9)]))

@@ -48,6 +48,14 @@ TOOLS = [
     ("export.json", json.dumps(LABELBOX_V1), "from before its JSON lines"),
     ("import.json", json.dumps(LABELBOX_IMPORT), "import file of Labelbox"),
     ("min.json", json.dumps(LABEL_STUDIO_MIN), "JSON-MIN"),
+    ("dicts.json", '[{"file_name": "a.jpg", "image_id": 1, "annotations": []}]', "detectron2"),
+    ("middle.json", '[{"filename": "a.jpg", "ann": {"bboxes": []}}]', "MMDetection"),
+    ("darwin.json", '{"version": "2.0", "item": {"name": "a.jpg"}, "annotations": []}', "V7 Darwin"),
+    (
+        "mit.xml",
+        "<annotation><object><name>a</name><polygon><pt><x>1</x></pt></polygon></object></annotation>",
+        "MIT's LabelMe",
+    ),
     ("vott.json", json.dumps(VOTT), "VoTT"),
     ("bdd.json", json.dumps(BDD), "BDD100K"),
     ("000000.txt", KITTI, "KITTI"),
@@ -59,7 +67,7 @@ TOOLS = [
 ]
 NOT_READ = (
     *("CreateML", "from before its JSON lines", "import file of Labelbox", "JSON-MIN", "VoTT", "BDD100K"),
-    *("KITTI", "DOTA", "VisDrone", "Vertex AI or AutoML"),
+    *("KITTI", "DOTA", "VisDrone", "Vertex AI or AutoML", "detectron2", "MMDetection", "V7 Darwin", "MIT's LabelMe"),
 )
 
 
