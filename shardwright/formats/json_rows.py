@@ -90,9 +90,12 @@ def read_document(document: Any) -> Document | None:
 
 
 def is_flat(document: Any) -> bool:
-    """Returns whether a document may have a class for each name, although nothing shows that the names are images'."""
-    values = document.values() if isinstance(document, dict) else ()
-    return bool(values) and all(type(value) in (str, int) for value in values)
+    """Returns whether a document may have a class for each name, although nothing shows that the names are images'.
+
+    Classes repeat; in a file of classes, each number or name is there once.
+    """
+    values = list(document.values()) if isinstance(document, dict) else []
+    return {type(value) for value in values} in ({str}, {int}) and 2 * len({*values}) <= len(values)
 
 
 def flat_rows(document: Any, path: str) -> Document:
@@ -101,7 +104,7 @@ def flat_rows(document: Any, path: str) -> Document:
     Raises:
         UsageError: it is none.
     """
-    if not is_flat(document):
+    if not isinstance(document, dict) or not all(type(value) in (str, int) for value in document.values()):
         raise UsageError(
             f"{path}: is JSON, but neither a list of objects that name an image and its class, nor an object of names "
             'and classes. Write it as {"a.jpg": "cat"}.'
