@@ -12,10 +12,9 @@ from typing import Any
 from shardwright.config.input import TFRECORD
 from shardwright.config.split import split_word, stated_split
 from shardwright.errors import Reading, UsageError
-from shardwright.formats.base import shorten
+from shardwright.formats.base import SEGMENTATION, shorten
 from shardwright.formats.class_folders import BY_FOLDER, CLASS_FOLDERS, FILE_NAME, IMAGES_ALONE
 from shardwright.formats.image_names import base_stem
-from shardwright.formats.request import SEGMENTATION
 from shardwright.label_formats import WITHOUT_PATH
 from shardwright.pipelines.init.image_sample import MasksAmong, find_masks
 from shardwright.pipelines.init.inventory import (

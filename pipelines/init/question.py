@@ -7,8 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from shardwright.errors import CheckFailed, Reading, ShardwrightError, UsageError
-from shardwright.formats.base import ClassesInText
-from shardwright.formats.request import SEGMENTATION
+from shardwright.formats.base import SEGMENTATION, ClassesInText
 from shardwright.pipelines.init.choose_split import ChosenSplit
 from shardwright.pipelines.init.image_sample import ImageSample
 from shardwright.pipelines.init.read_trial import DetectedInput

@@ -13,9 +13,9 @@ from shardwright.config import Config, LabelsConfig, parse_section
 from shardwright.config.yaml_config import label_options, parse_config
 from shardwright.dataset.ledger import MISSING_IMAGE, UNLISTED
 from shardwright.errors import ShardwrightError, UsageError
+from shardwright.formats.base import CLASSIFICATION, SEGMENTATION
 from shardwright.formats.class_folders import IMAGES_ALONE
 from shardwright.formats.detect import detect_task
-from shardwright.formats.request import CLASSIFICATION, SEGMENTATION
 from shardwright.formats.split_files import find_files
 from shardwright.images.header import has_image_ending
 from shardwright.ingest.recipe import IngestRecipe, InputLocation, locate

@@ -19,9 +19,8 @@ from shardwright.config.yaml_text import parse_yaml
 from shardwright.dataset.ledger import UNLISTED
 from shardwright.dataset.manifest import SINGLE
 from shardwright.errors import Reading, ShardwrightError, UsageError
-from shardwright.formats.base import shorten
+from shardwright.formats.base import SEGMENTATION, shorten
 from shardwright.formats.image_names import FileEnds, base_stem
-from shardwright.formats.request import SEGMENTATION
 from shardwright.pipelines.init.inventory import (
     LOSSLESS,
     MASK_WORDS,

@@ -21,20 +21,28 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import numpy as np
 
-from shardwright.config.input import LabelsConfig
 from shardwright.dataset.ledger import MISSING_IMAGE
 from shardwright.dataset.manifest import IGNORED
 from shardwright.errors import ConfigError, UsageError
-from shardwright.formats.base import NO_LABEL, NO_ROW, SHOWN_NAMES, Annotation, AnnotationFormat, FormatInput, Survey
+from shardwright.formats.base import (
+    CLASSIFICATION,
+    NO_LABEL,
+    NO_ROW,
+    SHOWN_NAMES,
+    Annotation,
+    AnnotationFormat,
+    Request,
+    Survey,
+)
 from shardwright.formats.classes import ClassMap, map_classes, names_by_line
 from shardwright.formats.head import Head
-from shardwright.formats.image_names import NameIndex, base_stem
+from shardwright.formats.image_names import base_stem
 from shardwright.formats.mask_evidence import detect_values
 from shardwright.formats.mask_images import check_second, list_masks
 from shardwright.formats.mask_names import ImageStems, MaskName
 from shardwright.formats.mask_values import MaskFiles, ValueMap, have_ids, listed_ids, map_ids
 from shardwright.formats.object_content import Entry
-from shardwright.formats.objects import ObjectInput, ending_with
+from shardwright.formats.objects import ending_with
 from shardwright.formats.voc_xml import VocBoxes
 from shardwright.images.colors import COLOR
 from shardwright.masks.mask_pixels import MaskFileError, MaskImage
@@ -75,9 +83,7 @@ class PascalVoc(AnnotationFormat):
     """The whole tree.
 
     Args:
-        given: see `FormatInput`; the images are those of `JPEGImages`.
-        folder: what holds `SegmentationClass`.
-        options: `input.labels`.
+        given: what is asked; the images are those of `JPEGImages`, and the path has `SegmentationClass`.
     """
 
     format = "pascal_voc"
@@ -87,17 +93,10 @@ class PascalVoc(AnnotationFormat):
     def sniff(head: Head) -> str:
         return MASKS if head.holds(MASKS) else ""
 
-    def __init__(self, given: FormatInput, folder: str, options: LabelsConfig) -> None:
+    def __init__(self, given: Request) -> None:
         super().__init__(given)
-        self._given = ObjectInput(
-            images=given.images,
-            classes=given.classes,
-            path=folder,
-            names=NameIndex(given.images.keys, given.images.skip),
-            options=options,
-            masks=False,
-        )
-        self.name = os.path.basename(folder.rstrip("/"))
+        self._given = dataclasses.replace(given, task=CLASSIFICATION, notes=())
+        folder, options, self.name = given.path, given.options, given.name
         self.dialect = MaskFiles(folder, {}, given.images.max_pixels, options.unlisted_values, values=options.values)
         self._stems = ImageStems(given.images.keys, given.images.skip)
         self._masks = _part(folder, MASKS, list_masks)
@@ -271,7 +270,7 @@ class _Boxes(VocBoxes):
 
     def __init__(
         self,
-        given: ObjectInput,
+        given: Request,
         files: Listing,
         find: Callable[[str], int | None],
         classes: Callable[[Mapping[str, str]], ClassMap],

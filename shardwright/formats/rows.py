@@ -5,7 +5,6 @@ Rows are read twice: `survey` matches them with images and classes, `annotations
 
 from __future__ import annotations
 
-import os
 from abc import abstractmethod
 from array import array
 from collections import defaultdict
@@ -17,7 +16,7 @@ from shardwright.config.input import LabelsConfig
 from shardwright.dataset.ledger import MISSING_IMAGE
 from shardwright.dataset.manifest import NONE, SINGLE
 from shardwright.errors import CheckFailed, UsageError
-from shardwright.formats.base import NO_LABEL, SHOWN_NAMES, Annotation, AnnotationFormat, FormatInput, Survey, Values
+from shardwright.formats.base import NO_LABEL, SHOWN_NAMES, Annotation, AnnotationFormat, Request, Survey, Values
 from shardwright.formats.classes import MOST_CLASSES, ClassMap, map_classes
 from shardwright.formats.columns import FurtherColumns
 from shardwright.formats.image_names import NameIndex
@@ -58,9 +57,8 @@ class RowFormat(AnnotationFormat):
     """A file of rows.
 
     Args:
-        given: see `FormatInput`.
-        path: the file.
-        names: how rows name images.
+        given: what is asked.
+        names: how rows name images; by default as all annotations do.
         captioned: whether rows have captions.
         further: columns that become features.
         hint: see `Survey.hint`.
@@ -73,18 +71,18 @@ class RowFormat(AnnotationFormat):
 
     def __init__(
         self,
-        given: FormatInput,
-        path: str,
-        names: NameIndex,
+        given: Request,
+        names: NameIndex | None = None,
         *,
         captioned: bool = False,
         further: FurtherColumns | None = None,
         hint: str = "",
     ) -> None:
         super().__init__(given)
-        self.name = os.path.basename(path)
-        self._path = path
-        self._names = names
+        self.name = given.name
+        self._path = given.path
+        self._bytes = given.content
+        self._names = names or given.names()
         self._captioned = captioned
         self._further = further
         self._hint = hint
@@ -176,13 +174,13 @@ class RowFormat(AnnotationFormat):
 
 
 @dataclass(frozen=True, kw_only=True)
-class TableInput(FormatInput):
-    """A table and what it is read with.
+class TableInput(Request):
+    """A table, and what is asked of it.
 
     Attributes:
-        table: the CSV.
+        table: the table.
         columns: role -> number of its column.
-        names: how rows name images.
+        by_name: how rows name images.
         further: columns that become features.
         captions: numbers of the columns of captions.
         hint: see `Survey.hint`.
@@ -190,7 +188,7 @@ class TableInput(FormatInput):
 
     table: Table
     columns: Mapping[str, int]
-    names: NameIndex
+    by_name: NameIndex
     further: FurtherColumns
     captions: tuple[int, ...] = ()
     hint: str = ""
@@ -200,14 +198,8 @@ class CsvFormat(RowFormat):
     """A table of annotations; as it is, one whose rows have an image, captions and numbers, and no class."""
 
     def __init__(self, given: TableInput) -> None:
-        super().__init__(
-            given,
-            given.table.path,
-            given.names,
-            captioned=bool(given.captions),
-            further=given.further if given.further.given else None,
-            hint=given.hint,
-        )
+        further = given.further if given.further.given else None
+        super().__init__(given, given.by_name, captioned=bool(given.captions), further=further, hint=given.hint)
         self._table = given.table
         self._columns = given.columns
         self._captions = given.captions

@@ -23,8 +23,8 @@ from shardwright.errors import CheckFailed, ConfigError, Reading, UsageError
 from shardwright.formats.base import (
     AnnotationFormat,
     ClassesInText,
-    FormatInput,
     Images,
+    Request,
     Survey,
     counted_endings,
 )
@@ -36,7 +36,7 @@ from shardwright.formats.head import Head
 from shardwright.formats.image_or_mask import without_masks
 from shardwright.formats.record_listing import holds_records
 from shardwright.formats.rows import CsvFormat
-from shardwright.formats.split_files import Opening, SplitFile, SplitFiles, find_files
+from shardwright.formats.split_files import SplitFile, SplitFiles, find_files
 from shardwright.formats.tables import Spans
 from shardwright.formats.tfrecords import TFRecordFormat
 from shardwright.images.decode import header_of, other_header
@@ -333,21 +333,18 @@ def _open_annotations(
     export: FoundExport | None,
     head: Head | None,
 ) -> AnnotationFormat:
-    def opened(one: Opening) -> AnnotationFormat:
-        return open_source(
-            task=recipe.task,
-            options=recipe.input.labels,
-            classes=one.classes,
-            labels=one.path,
-            images=one.images,
-            spans=spans,
-            export=export,
-            head=head,
-        )
+    def opened(request: Request) -> AnnotationFormat:
+        return open_source(request, export=export, head=head)
 
-    if several:
-        return SplitFiles(FormatInput(images, recipe.input.classes), several, opened)
-    return opened(Opening(labels, recipe.input.classes, images))
+    request = Request(
+        task=recipe.task,
+        options=recipe.input.labels,
+        classes=recipe.input.classes,
+        path=labels or "",
+        images=images,
+        spans=spans,
+    )
+    return SplitFiles(request, several, opened) if several else opened(request)
 
 
 def _detect_records(recipe: IngestRecipe, location: InputLocation, files: Listing) -> str | None:

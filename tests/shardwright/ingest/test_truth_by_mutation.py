@@ -12,6 +12,7 @@ import pytest
 from ingesting import examples, ledger
 from mutated_sets import COMBINATIONS, MUTATIONS, QUESTION, REFUSAL, RIGHT, SETS
 from odd_coco import ODD as ODD_COCO
+from odd_exports import ODD as ODD_EXPORTS
 from odd_folders import ODD as ODD_FOLDERS
 from odd_layouts import ODD as ODD_LAYOUTS
 from odd_sets import ODD as ODD_TOOLS
@@ -22,7 +23,7 @@ from shardwright.label_formats import FORMATS
 from shardwright.pipelines.cli import main
 
 SAMPLE = 24
-ODD = ODD_TOOLS | ODD_COCO | ODD_TABLES | ODD_LAYOUTS | ODD_FOLDERS
+ODD = ODD_TOOLS | ODD_COCO | ODD_EXPORTS | ODD_TABLES | ODD_LAYOUTS | ODD_FOLDERS
 EDGES = ("xmin", "ymin", "xmax", "ymax")
 
 
