@@ -8,14 +8,11 @@ sample of their pixels.
 from __future__ import annotations
 
 import math
-import os
-import re
 import statistics
 from collections import Counter
 from collections.abc import Collection, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple
 
 import numpy as np
 
@@ -49,7 +46,6 @@ _FEW, _MANY, _GRID = 16, 48, 64
 _SHARE = 0.15
 # What a sample of the images may miss of the share of rejects.
 _OF_A_SAMPLE = 0.01
-_ENDING = re.compile(r"[_.-][^_./-]+$")
 
 
 @dataclass
@@ -85,20 +81,6 @@ class ImageSample:
             return None
         height, width = (statistics.median_low(side) for side in zip(*self.sizes.elements(), strict=True))
         return height, width
-
-
-class MasksAmong(NamedTuple):
-    """Masks among images.
-
-    Attributes:
-        masks: keys of files that look like masks.
-        photographs: keys of files that do not.
-        suffix: what the names of most of these masks end with and no photograph's does, or empty.
-    """
-
-    masks: tuple[str, ...]
-    photographs: tuple[str, ...]
-    suffix: str
 
 
 def try_input(found: DetectedInput) -> tuple[DetectedInput, ImageSample]:
@@ -170,26 +152,28 @@ def _check_rejects(found: DetectedInput, sample: ImageSample) -> None:
     raise error.with_readings(*readings)
 
 
-def find_masks(surveyed: SurveyedInput, max_pixels: int, aside: Collection[int]) -> MasksAmong | None:
-    """Looks at some files at even distances; returns `None` where they are of one kind.
+def find_masks(surveyed: SurveyedInput, max_pixels: int, aside: Collection[int]) -> tuple[Sequence[str], Sequence[str]]:
+    """Looks at some files at even distances.
 
     Args:
         surveyed: the input, without annotations.
         max_pixels: `images.max_pixels`.
         aside: positions of files that do not count, such as plots.
+
+    Returns:
+        The keys of files that look like masks, and of photographs; nothing where all are of one kind.
     """
-    if not any(key.lower().endswith(LOSSLESS) for key in surveyed.listing.keys):
-        return None
     listing = surveyed.listing
+    if not any(key.lower().endswith(LOSSLESS) for key in listing.keys):
+        return (), ()
     good = [i for i in range(len(listing.keys)) if i not in surveyed.rejected and i not in aside]
     chosen = sorted({good[at * len(good) // _DECODED] for at in range(_DECODED)}) if good else []
     counts = map_threads(lambda i: _colors(listing.path(i), listing.pin(i), max_pixels), chosen, readers(listing.root))
     looked = [(listing.keys[i], count) for i, count in zip(chosen, counts, strict=True)]
     masks = [key for key, count in looked if 0 < count <= _FEW and key.lower().endswith(LOSSLESS)]
     photographs = [key for key, count in looked if count >= _MANY]
-    if min(len(masks), len(photographs)) < max(2, _SHARE * len(looked)):
-        return None
-    return MasksAmong(tuple(masks), tuple(photographs), _common_suffix(masks, photographs))
+    few = min(len(masks), len(photographs)) < max(2, _SHARE * len(looked))
+    return ((), ()) if few else (masks, photographs)
 
 
 def _colors(path: str, pin: str, max_pixels: int) -> int:
@@ -205,10 +189,3 @@ def _colors(path: str, pin: str, max_pixels: int) -> int:
         grid = pixels[::rows, ::columns]
         return len(np.unique(grid.reshape(-1, *grid.shape[2:]), axis=0))
     return 0
-
-
-def _common_suffix(masks: Sequence[str], photographs: Sequence[str]) -> str:
-    endings = Counter(found[0] for key in masks if (found := _ENDING.search(os.path.splitext(key)[0])))
-    suffix, count = max(endings.items(), key=lambda entry: entry[1], default=("", 0))
-    others = any(os.path.splitext(key)[0].endswith(suffix) for key in photographs)
-    return suffix if suffix and 2 * count >= len(masks) and not others and not suffix[1:].isdigit() else ""

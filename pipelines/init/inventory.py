@@ -37,7 +37,8 @@ _KINDS = re.compile(
     re.I,
 )
 MASK_WORDS = re.compile(
-    r"mask|label|annot|seg|semantic|instance|panoptic|boundar|ground.?truth|trimap|manual|(?:^|[_-])gt|^gt", re.I
+    r"mask|label|annot|seg|semantic|instance|panoptic|boundar|ground.?truth|trimap|manual|(?:^|[_-])gt|^gt|^targets?$",
+    re.I,
 )
 LOSSLESS = (".png", ".gif", ".bmp", ".tif", ".tiff")
 _MARK = re.compile(r"[_. -]+")

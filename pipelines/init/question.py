@@ -48,9 +48,9 @@ def ask(error: ShardwrightError, detect: Detect) -> ShardwrightError:
         further = [cause for cause in dict.fromkeys(causes) if cause not in str(error)]
         kind = UsageError if isinstance(error, UsageError) else CheckFailed
         return kind(" ".join([str(error), *further[:1]])) if further else error.with_readings()
-    # Those that need no limit raised come first.
-    answers.sort(key=lambda answer: any(path.startswith(_LIMITS) for path in answer.options))
-    return error.with_readings(*answers[:_MOST_ANSWERS])
+    # An answer that raises a limit is no answer where another one needs none.
+    raised = [answer for answer in answers if any(path.startswith(_LIMITS) for path in answer.options)]
+    return error.with_readings(*([one for one in answers if one not in raised] or raised)[:_MOST_ANSWERS])
 
 
 def _answers(

@@ -2,7 +2,7 @@
 
 | file | content |
 |---|---|
-| JSON | what `input.classes` takes, and name -> `[r, g, b]` |
+| JSON | what `input.classes` takes, and name -> `[r, g, b]`; the `labels` of nnU-Net's `dataset.json` |
 | CSV | a column of names; names and ids in either order, with a header or without; names and colors |
 | text | `128 64 128 road` in each line, as CamVid has it |
 | `label_map.pbtxt` | `item { id: 1 name: 'road' }` of TensorFlow's Object Detection API |
@@ -30,6 +30,7 @@ _ID_HEADERS = frozenset(("id", "classid", "labelid", "categoryid", "index", "idx
 _NAME_HEADERS = frozenset(("name", "classname", "labelname", "categoryname", "text", "labeltext", "description"))
 _COLOR_HEADERS = (("r", "g", "b"), ("red", "green", "blue"))
 _ONE_COLOR = frozenset(("color", "colour", "rgb", "hex", "colorrgb", "colourrgb", "rgbcolor", "colorhex", "hexcolor"))
+_NNUNET = frozenset(("channel_names", "modality"))
 _BYTE = 255
 _HEX = re.compile(r"(?:#|0x)?([0-9a-fA-F]{6})")
 _PARTS = re.compile(r"(?:rgb)?[(\[]?\s*([0-9]{1,3})[\s,;]+([0-9]{1,3})[\s,;]+([0-9]{1,3})\s*[)\]]?", re.IGNORECASE)
@@ -56,9 +57,11 @@ def read_class_file(name: str, base: str) -> object:
         raise ConfigError(_PATH, f"{name!r} cannot be read ({error})", "Give a JSON or CSV file.") from None
     if file.suffix.lower() == ".json":
         try:
-            return parse_untrusted_json(text, object_pairs_hook=_unique)
+            document = parse_untrusted_json(text, object_pairs_hook=_unique)
         except ValueError as error:
             raise ConfigError(_PATH, f"{name!r} is not JSON ({error})", "Fix the file.") from None
+        of_nnunet = isinstance(document, dict) and "labels" in document and not _NNUNET.isdisjoint(document)
+        return document["labels"] if of_nnunet else document
     if items := _ITEM.findall(text):
         return _of_items(items, name)
     if lines := [match.groups() for line in name_lines(text) if (match := _COLOR_LINE.fullmatch(line.strip()))]:
