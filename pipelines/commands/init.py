@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import sys
 from argparse import Namespace
@@ -11,7 +12,6 @@ from typing import Any
 
 import yaml
 
-from shardwright.config.json_schema import schema_line
 from shardwright.config.yaml_text import parse_yaml
 from shardwright.display.readings import Column
 from shardwright.errors import Reading, ShardwrightError, UsageError
@@ -49,6 +49,8 @@ def run(options: Namespace) -> int:
     stated = {"name": name, **_settings(options.set)}
     if options.task is not None and stated.setdefault("task", options.task) != options.task:
         raise UsageError(f"--task {options.task}: --set task={stated['task']} names another one. Leave one out.")
+    options.folder = _from_here(options.folder)
+    options.labels, options.set = ([_from_here(text) for text in texts] for texts in (options.labels, options.set))
     labels = _annotations(options.labels)
     if isinstance(labels, (list, dict)):
         stated = {_PATH: labels, **stated}
@@ -58,7 +60,7 @@ def run(options: Namespace) -> int:
     file = labels if isinstance(labels, str) else None
     decision = _detect(options.folder, file, stated, [*shlex.split(call), *again], pictures)
     resolved = resolve_input(decision)
-    header = [schema_line(), f"# Written by `{call}`. All keys: `shardwright docs reference/configuration`."]
+    header = [f"# Written by `{call}`. All keys: `shardwright docs reference/configuration`."]
     if not resolved.trainable:
         header.append(f"# {_UNTRAINED.get(resolved.config.input.labels.format, _NOTHING)}")
     text = yaml_text(resolved, header)
@@ -162,6 +164,12 @@ def _ask(error: ShardwrightError, note: str, read: Callable[[str], str]) -> Read
             raise error from None
         if answer.isdecimal() and 1 <= int(answer) <= len(error.readings):
             return error.readings[int(answer) - 1]
+
+
+def _from_here(text: str) -> str:
+    """Returns a text with paths below the current folder as relative ones: other machines read a configuration, too."""
+    here = re.escape(os.path.join(os.getcwd(), ""))
+    return re.sub(rf"""(^|[="'\[{{ ,]){here}(?=.)""", r"\1", text)
 
 
 def _settings(stated: list[str]) -> dict[str, Any]:

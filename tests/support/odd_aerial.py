@@ -4,7 +4,7 @@ import layouts
 from layouts import CLASSES, COUNT, WIDTH, indices, mask
 from mutated_sets import STOPS
 from odd_coco import coco
-from odd_layouts import COLORS, SPLITS, numbered, one_class, picture
+from odd_parts import COLORS, SPLITS, numbered, one_class, picture
 from odd_sets import ANSWERED, BOXES, Odd
 from tool_files import car, points, write
 

@@ -1,4 +1,4 @@
-"""More folders of public data sets: videos, satellites, parts of a set that have no annotations; see `odd_layouts`."""
+"""More folders of public data sets: videos, satellites, parts of a set that have no annotations; see `odd_sets`."""
 
 import json
 
@@ -6,7 +6,7 @@ import layouts
 import numpy as np
 from layouts import CLASSES, COUNT, HEIGHT, WIDTH, indices, mask
 from mutated_sets import QUESTION, STOPS
-from odd_layouts import COLORS, classes, numbered, one_class, picture
+from odd_parts import COLORS, classes, numbered, one_class, picture
 from odd_sets import ANSWERED, BOXES, Odd
 from PIL import Image
 from tool_files import names, voc_boxes, write, yolo

@@ -4,7 +4,7 @@ import layouts
 import numpy as np
 from layouts import CLASSES, COUNT, HEIGHT, WIDTH, indices, mask
 from mutated_sets import QUESTION, STOPS
-from odd_layouts import classes, numbered, one_class, picture
+from odd_parts import classes, numbered, one_class, picture
 from odd_sets import ANSWERED, BOXES, Odd
 from tool_files import square, voc_boxes, write
 

@@ -3,7 +3,7 @@
 import layouts
 from layouts import CLASSES, COUNT, HEIGHT, WIDTH
 from mutated_sets import QUESTION, STOPS
-from odd_layouts import classes
+from odd_parts import classes
 from odd_sets import ANSWERED, BOXES, Odd
 from tool_files import car, names, square, write
 

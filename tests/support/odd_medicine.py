@@ -1,11 +1,12 @@
-"""Folders of medical data sets, each with its truth; see `odd_sets`."""
+"""Folders of medical data sets; see `odd_sets`."""
 
 import layouts
 import numpy as np
-from layouts import CLASSES, COUNT, indices, mask
+from layouts import CLASSES, COUNT, HEIGHT, WIDTH, indices, mask
 from mutated_sets import STOPS
-from odd_layouts import classes, numbered, one_class, picture
+from odd_parts import classes, numbered, one_class, picture
 from odd_sets import ANSWERED, Odd
+from PIL import Image
 from tool_files import names, write
 
 
@@ -155,6 +156,117 @@ def hrf(root):
     return one_class("0{}_h.jpg")
 
 
+def drive(root):
+    """Masks of vessels, and masks of the field of view."""
+    disc = np.zeros((HEIGHT, WIDTH), np.uint8)
+    disc[2:-2, 3:-3] = 255
+    for i in range(COUNT):
+        layouts.image(root / f"training/images/{21 + i}_training.tif", i)
+        picture(root / f"training/1st_manual/{21 + i}_manual1.gif", 255 * mask(i, 0))
+        picture(root / f"training/mask/{21 + i}_training_mask.gif", disc)
+        layouts.image(root / f"test/images/0{1 + i}_test.tif", 20 + i)
+        picture(root / f"test/mask/0{1 + i}_test_mask.gif", disc)
+    return {f"{21 + i}_training.tif": {"mask": mask(i, 0)} for i in range(COUNT)}
+
+
+def isic(root):
+    """Superpixels next to the images."""
+    for i in range(COUNT):
+        layouts.image(root / f"ISIC-2017_Training_Data/ISIC_000000{i}.jpg", i)
+        picture(
+            root / f"ISIC-2017_Training_Data/ISIC_000000{i}_superpixels.png",
+            np.arange(HEIGHT * WIDTH).reshape(HEIGHT, WIDTH) % 251,
+        )
+        picture(root / f"ISIC-2017_Training_Part1_GroundTruth/ISIC_000000{i}_segmentation.png", 255 * mask(i, 0))
+    layouts.lines(
+        root / "ISIC-2017_Training_Part3_GroundTruth.csv",
+        "image_id,melanoma,seborrheic_keratosis",
+        *(f"ISIC_000000{i},{i % 2}.0,0.0" for i in range(COUNT)),
+    )
+    return {f"ISIC_000000{i}.jpg": {"mask": mask(i, 0)} for i in range(COUNT)}
+
+
+def isic_plain(root):
+    for i in range(COUNT):
+        layouts.image(root / f"ISIC2018_Task1-2_Training_Input/ISIC_000000{i}.jpg", i)
+        picture(root / f"ISIC2018_Task1_Training_GroundTruth/ISIC_000000{i}_segmentation.png", 255 * mask(i, 0))
+    for folder in ("ISIC2018_Task1-2_Training_Input", "ISIC2018_Task1_Training_GroundTruth"):
+        write(root / folder / "ATTRIBUTION.txt", "by Ann\n")
+        write(root / folder / "LICENSE.txt", "CC-0\n")
+    return {f"ISIC_000000{i}.jpg": {"mask": mask(i, 0)} for i in range(COUNT)}
+
+
+def clinic(root):
+    """TIFF and PNG of both, and a table of paths."""
+    rows = ["sequence_id,frame_id,tif_image_path,tif_mask_path,png_image_path,png_mask_path"]
+    for i in range(COUNT):
+        for kind, ending in (("TIF", "tif"), ("PNG", "png")):
+            layouts.image(root / f"{kind}/Original/{i + 1}.{ending}", i)
+            picture(root / f"{kind}/Ground Truth/{i + 1}.{ending}", 255 * mask(i, 0))
+        paths = [
+            f"{kind}/{what}/{i + 1}.{kind.lower()}" for kind in ("TIF", "PNG") for what in ("Original", "Ground Truth")
+        ]
+        rows.append(f"1,{i + 1},{','.join(paths)}")
+    layouts.lines(root / "metadata.csv", *rows)
+    return {f"{i + 1}.png": {"mask": mask(i, 0)} for i in range(COUNT)}
+
+
+def clinic_tif(root):
+    for i in range(COUNT):
+        layouts.image(root / f"Original/{i + 1}.tif", i)
+        picture(root / f"Ground Truth/{i + 1}.tif", 255 * mask(i, 0))
+    return {f"{i + 1}.tif": {"mask": mask(i, 0)} for i in range(COUNT)}
+
+
+def busi(root):
+    """Blanks and brackets in names, second masks with a number, a folder for each diagnosis."""
+    truth = {}
+    for i in range(COUNT):
+        folder = ("benign", "normal")[i % 2]
+        stem = f"{folder} ({i + 1})"
+        layouts.image(root / f"{folder}/{stem}.png", i)
+        first = mask(i, 0) if folder == "benign" else np.zeros((HEIGHT, WIDTH), np.uint8)
+        picture(root / f"{folder}/{stem}_mask.png", 255 * first)
+        drawn = first
+        if i == 4:
+            picture(root / f"{folder}/{stem}_mask_1.png", 255 * mask(i, 1))
+            drawn = first | mask(i, 1)
+        truth[f"{stem}.png"] = {"mask": drawn} if drawn.any() else {}
+    return truth
+
+
+def lgg(root):
+    """A folder for each patient, with images and masks as TIFF; a table of patients."""
+    for i in range(COUNT):
+        patient = f"TCGA_CS_494{i // 4}_19960909"
+        layouts.image(root / f"kaggle_3m/{patient}/{patient}_{i}.tif", i)
+        picture(root / f"kaggle_3m/{patient}/{patient}_{i}_mask.tif", 255 * mask(i, 0))
+    layouts.lines(root / "kaggle_3m/data.csv", "Patient,RNASeqCluster,death01", "TCGA_CS_4940,2,1", "TCGA_CS_4941,1,0")
+    write(root / "kaggle_3m/README.md", "LGG")
+    return {f"TCGA_CS_494{i // 4}_19960909_{i}.tif": {"mask": mask(i, 0)} for i in range(COUNT)}
+
+
+def shenzhen(root):
+    """A reading for each image as text; images are PNG, as masks are, and one has none."""
+    for i in range(COUNT):
+        layouts.image(root / f"CXR_png/CHNCXR_000{i}_{i % 2}.png", i)
+        write(root / f"ClinicalReadings/CHNCXR_000{i}_{i % 2}.txt", "male 45yrs\nnormal\n")
+        picture(root / f"mask/CHNCXR_000{i}_{i % 2}_mask.png", 255 * mask(i, 0))
+    return {f"CHNCXR_000{i}_{i % 2}.png": {"mask": mask(i, 0)} for i in range(COUNT)}
+
+
+def kvasir(root):
+    """Masks as JPEG, and boxes by name."""
+    names(root)
+    truth = {}
+    for i in range(COUNT):
+        picture(root / f"masks/i{i}.jpg", 255 * mask(i, 0))
+        with Image.open(root / f"masks/i{i}.jpg") as image:
+            truth[f"i{i}.jpg"] = {"mask": (np.asarray(image) >= 128).astype(np.uint8)}
+    write(root / "kavsir_bboxes.json", {f"i{i}": {"height": HEIGHT, "width": WIDTH, "bbox": []} for i in range(COUNT)})
+    return truth
+
+
 _K = "https://www.kaggle.com/datasets/"
 ODD = {
     "nnU-Net": Odd("https://github.com/MIC-DKFZ/nnUNet", nnunet, "masks", ANSWERED),
@@ -172,4 +284,13 @@ ODD = {
         "https://www.kaggle.com/c/human-protein-atlas-image-classification", protein_atlas, "classes", STOPS
     ),
     "HRF": Odd("https://www5.cs.fau.de/research/data/fundus-images", hrf, "masks", ANSWERED),
+    "DRIVE": Odd(f"{_K}andrewmvd/drive-digital-retinal-images-for-vessel-extraction", drive, "masks", ANSWERED),
+    "ISIC 2017": Odd("https://challenge.isic-archive.com/data", isic, "masks", ANSWERED),
+    "ISIC 2018": Odd("https://challenge.isic-archive.com/data", isic_plain),
+    "CVC-ClinicDB": Odd(f"{_K}balraj98/cvcclinicdb", clinic, "masks", ANSWERED),
+    "CVC-ClinicDB alone": Odd("https://polyp.grand-challenge.org/CVCClinicDB", clinic_tif, "masks", ANSWERED),
+    "BUSI": Odd(f"{_K}aryashah2k/breast-ultrasound-images-dataset", busi, "masks", ANSWERED),
+    "LGG": Odd(f"{_K}mateuszbuda/lgg-mri-segmentation", lgg, "masks", ANSWERED),
+    "Shenzhen": Odd(f"{_K}kmader/pulmonary-chest-xray-abnormalities", shenzhen, "masks", ANSWERED),
+    "Kvasir": Odd("https://datasets.simula.no/kvasir-seg", kvasir, "masks", ANSWERED),
 }
