@@ -40,6 +40,8 @@ def run(options: Namespace) -> int:
     """Writes the configuration, or asks."""
     if options.out == "":
         raise UsageError(f"--out: is empty. Name a file, or {_STDOUT} to print it.")
+    options.folder = _from_here(options.folder)
+    options.labels, options.set = ([_from_here(text) for text in texts] for texts in (options.labels, options.set))
     # The run is named after the file that people call it by.
     named = options.out and options.out != _STDOUT
     name = pipeline_name(os.path.splitext(options.out)[0] if named else options.folder)
@@ -49,8 +51,6 @@ def run(options: Namespace) -> int:
     stated = {"name": name, **_settings(options.set)}
     if options.task is not None and stated.setdefault("task", options.task) != options.task:
         raise UsageError(f"--task {options.task}: --set task={stated['task']} names another one. Leave one out.")
-    options.folder = _from_here(options.folder)
-    options.labels, options.set = ([_from_here(text) for text in texts] for texts in (options.labels, options.set))
     labels = _annotations(options.labels)
     if isinstance(labels, (list, dict)):
         stated = {_PATH: labels, **stated}

@@ -163,10 +163,11 @@ def _statements(found: DetectedInput, inventory: Inventory | None) -> Iterator[_
         problem = f"{len(divisions)} divisions are stated, as {source}" if several else source
         yield _Statement(problem, configs[0], tuple(readings) if several else ())
     for key in inventory.keys:
-        table = key.lower().endswith((".csv", ".tsv")) or os.path.basename(key) == SPLITS_BY_ID
+        if not key.lower().endswith((".csv", ".tsv", SPLITS_BY_ID)):
+            continue
         stated = None
         with suppress(ShardwrightError):
-            stated = stated_splits("split.from_lists", os.path.join(inventory.root, key)) if table else None
+            stated = stated_splits("split.from_lists", os.path.join(inventory.root, key))
         if stated is not None and any(listed_image(name, names) is not None for name, _ in stated.rows[:_ROWS_SEEN]):
             path, words = inventory.named(key), {word for _, word in stated.rows}
             config = replace(_predefined({*words, "train"}), from_lists=dict.fromkeys(sorted(words), path))
@@ -186,9 +187,10 @@ def _split_lists(inventory: Inventory, names: NameIndex) -> Iterator[list[dict[s
     """
     by_folder: dict[tuple[str, str], dict[str, dict[str, str]]] = {}
     for key in inventory.keys:
-        stem, ending = os.path.splitext(os.path.basename(key))
-        stem = _NOT_TEST.sub("train", stem)
-        split = stated_split(stem) if ending.lower() in (".txt", ".lst") else None
+        if not key.lower().endswith((".txt", ".lst")):
+            continue
+        stem = _NOT_TEST.sub("train", os.path.splitext(os.path.basename(key))[0])
+        split = stated_split(stem)
         if split is not None:
             words = re.findall(r"[^\W_]+", stem)
             rest = "_".join(word for word in words if split_word(word) is None)

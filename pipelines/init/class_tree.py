@@ -146,10 +146,13 @@ def _check_copies(found: DetectedInput, inventory: Inventory) -> None:
     readings = [
         Reading(f"the set is {top} alone", {IMAGES: inventory.named(os.path.join(base, top))}) for top in largest
     ]
+    # Copies have names in common, parts have none.
+    files = Counter(os.path.basename(key) for key in found.surveyed.listing.keys)
+    several = [*readings, together] if max(files.values()) > 1 else [together, *readings]
     raise UsageError(
         f"{place}: {len(sets)} folders hold the same folders, as copies or parts of a set do: "
         f"{shorten(sorted(sets))} hold {shorten(sorted(shared))}."
-    ).with_readings(*readings, together)
+    ).with_readings(*several)
 
 
 def _check_masks(found: DetectedInput) -> None:

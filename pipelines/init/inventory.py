@@ -7,6 +7,7 @@ import re
 import unicodedata
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from shardwright.config.split import split_word
 from shardwright.dataset.outputs import is_below, output_folders
@@ -78,7 +79,7 @@ class Inventory:
         keys = [key for key in listing.keys if not is_below(key, outputs)] if outputs else list(listing.keys)
         return Inventory(folder, listing.root, keys, bool(newest))
 
-    @property
+    @cached_property
     def images(self) -> list[str]:
         """Returns the files that are called like images."""
         return [key for key in self.keys if has_image_ending(key)]

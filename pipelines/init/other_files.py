@@ -63,10 +63,11 @@ def check_texts(inventory: Inventory, found: DetectedInput | None) -> None:
     Raises:
         UsageError: one names images, with more behind each name or in lines between; with the reading of the folders.
     """
+    if not (texts := list(_texts(inventory))):
+        return
     images = inventory.images
-    names = NameIndex(images)
-    classes = _classes(found, inventory)
-    for path, lines in _texts(inventory):
+    names, classes = NameIndex(images), _classes(found, inventory)
+    for path, lines in texts:
         stated = [line for line in lines if names.find(line) is None and listed_image(line, names) is not None]
         named = [line for line in lines if names.find(line) is not None]
         between = sum(bool(_NUMBERS.fullmatch(line)) for line in lines if names.find(line) is None)

@@ -54,6 +54,7 @@ from shardwright.storage import read_bytes
 
 _MOST_YAML = 1 << 16
 _SHOWN = 3
+_MARK = re.compile(r"[_-]")
 # Images to predict, as nnU-Net calls their folder.
 _TO_PREDICT = re.compile(r"(?:images|labels)Ts")
 # Folders of images in which there is nothing to mark.
@@ -196,17 +197,23 @@ def _reread(found: DetectedInput, options: Mapping[str, Any], notes: Sequence[st
 
 
 def _groups(others: Sequence[str], explained: Collection[str]) -> list[_Group]:
-    """Groups images that are in folders without annotated ones; those next to annotated images are left out."""
+    """Groups images that are in folders without annotated ones, and those next to some that are named after these."""
     beside, above = {os.path.dirname(key) for key in explained}, folders_above(explained)
+    stems = {os.path.splitext(key)[0] for key in explained}
     found: dict[str, list[str]] = {}
+    added: dict[str, list[str]] = {}
     for key in others:
         folder = os.path.dirname(key)
         if folder in beside:
+            stem, ending = os.path.splitext(key)
+            marks = (mark.start() for mark in _MARK.finditer(stem) if stem[: mark.start()] in stems)
+            if (place := next(marks, None)) is not None:
+                added.setdefault(os.path.join(folder, f"*{stem[place:]}{ending}"), []).append(key)
             continue
         while folder and os.path.dirname(folder) not in above:
             folder = os.path.dirname(folder)
         found.setdefault(folder, []).append(key)
-    groups = []
+    groups = [_Group(os.path.dirname(pattern), keys, [pattern]) for pattern, keys in added.items() if len(keys) > 1]
     for folder, keys in found.items():
         patterns = [folder]
         if folder in above:
@@ -223,19 +230,22 @@ def _why_not(group: _Group, explained: Collection[str], limits: Sequence[str], f
         return "since data.yaml names other folders"
     if stated_split(folder) == "test" or _TO_PREDICT.fullmatch(name):
         return "called after images to test or predict, without annotations"
+    added = "named like images of the set with something added, and none has annotations"
+    if folder in {os.path.dirname(key) for key in explained}:
+        return added
     few = is_handful(len(group.keys), len(explained))
     if folder and not split_word(name):
         if all(key.lower().endswith(LOSSLESS) for key in group.keys) and MASK_WORDS.search(name):
             return "called after masks"
         # Where folders are classes, this may be one, unless it is smaller than all others, of which there are several.
-        others = [count for name, count in _counts(found).items() if not is_aside(name)]
+        others = [count for name, count in _counts(found).items() if not is_aside(name)] if is_aside(folder) else []
         if is_aside(folder) and (
             found.format not in WITHOUT_PATH or (few and len(others) > 1 and len(group.keys) < min(others))
         ):
             return "called after pictures about a set, and none has annotations"
         stems = {base_stem(key) for key in explained}
         if found.format not in WITHOUT_PATH and all(is_derived(base_stem(key), stems) for key in group.keys):
-            return "named like images of the set with something added, and none has annotations"
+            return added
     return "none has annotations" if few and not split_word(name) else ""
 
 
