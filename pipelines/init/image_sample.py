@@ -26,7 +26,7 @@ from shardwright.ingest.survey import SurveyedInput
 from shardwright.ingest.trial import try_images
 from shardwright.masks.rle import area
 from shardwright.pipelines.init.inventory import LOSSLESS
-from shardwright.pipelines.init.read_trial import DetectedInput
+from shardwright.pipelines.init.read_trial import EXCLUDE, DetectedInput
 from shardwright.running.progress import counted
 from shardwright.staging.commit import allowed_rejects, needed_share
 from shardwright.storage import Refusal, map_threads, read_bytes, readers
@@ -136,7 +136,8 @@ def _check_rejects(found: DetectedInput, sample: ImageSample) -> None:
     first = "; ".join(f"{kinds[code].key}: {kinds[code].reason}" for code, _ in codes.most_common(_SHOWN))
     error = CheckFailed(
         f"{found.config.input.images}: {about}{rejects:,} of {total:,} inputs would be rejected{looked}, and "
-        f"{_MAX_REJECTS} is {found.config.rejects.max_fraction:g}: {counts}. For example {first}."
+        f"{_MAX_REJECTS} is {found.config.rejects.max_fraction:g}: {counts}. For example "
+        f"{first}. Correct these files, or leave them out."
     )
     misfits = sum(codes[code] for code in _MISFITS)
     readings = []
@@ -145,6 +146,9 @@ def _check_rejects(found: DetectedInput, sample: ImageSample) -> None:
         readings = [
             Reading(f"annotations are of the images {how}", {_ORIENTATION: frame}) for frame, how in frames.items()
         ]
+    own = {one.key for one in known} & {*surveyed.listing.keys}
+    if sample.is_whole and len(own) == len(known) <= _SHOWN and EXCLUDE not in found.options:
+        readings.append(Reading(f"{', '.join(sorted(own))} is not part of the set", {EXCLUDE: sorted(own)}))
     if good > unread and not 2 * misfits > len(seen) > total / 2:
         share = min(1.0, needed_share(rejects, total) + (_OF_A_SAMPLE if unread else 0))
         what = f"{about}{counted(rejects, 'input is', 'inputs are')} rejected"

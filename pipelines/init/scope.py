@@ -26,7 +26,7 @@ from shardwright.formats.base import shorten
 from shardwright.formats.class_folders import IMAGES_ALONE
 from shardwright.formats.image_names import FileEnds, base_stem
 from shardwright.formats.request import SEGMENTATION
-from shardwright.label_formats import WITHOUT_PATH
+from shardwright.label_formats import BY_NAME, FILES, MASKS, WITHOUT_PATH
 from shardwright.pipelines.init.inventory import (
     LOSSLESS,
     MASK_WORDS,
@@ -112,6 +112,7 @@ def limit_to_set(
     of_labels = {inventory.below(attached.path(i)) for i in range(len(attached.keys))} if attached is not None else ()
     others = [key for key in inventory.images if key not in explained and key not in of_labels]
     others = [key for key in others if key in inside or not (labels and is_in(key, [labels]))]
+    _check_asides(found, inventory)
     if IMAGES not in given and found.format not in WITHOUT_PATH:
         _check_formats(found, inventory, explained)
     limits = _stated_folders(inventory, labels)
@@ -152,6 +153,26 @@ def _pictures_about(found: DetectedInput) -> set[str]:
         return set()
     asides = set(filter(is_aside, found.surveyed.survey.classes))
     return {key for key in found.explained if asides & {*key.split("/")[:-1]}} if asides else set()
+
+
+def _check_asides(found: DetectedInput, inventory: Inventory) -> None:
+    """Checks that no annotated images are in a folder of pictures about a set, such as results with their own files.
+
+    Raises:
+        UsageError: some are, next to others; with both readings. A table that names such images states what they are.
+    """
+    row = BY_NAME.get(found.format)
+    folders = (
+        {os.path.dirname(key) for key in found.explained} if row is not None and row.reads in (FILES, MASKS) else ()
+    )
+    asides = {folder for folder in folders if any(map(is_aside, folder.split("/")))}
+    if asides and len(asides) < len(folders):
+        shown, count = shorten(sorted(asides)), sum(os.path.dirname(key) in asides for key in found.explained)
+        problem = f"{counted(count, 'annotated image')} in {shown} may belong to the set, or be made from it"
+        raise UsageError(f"{absolute(inventory.folder)}: {problem}.").with_readings(
+            Reading(f"{shown} is not part of the set", {EXCLUDE: sorted(asides)}),
+            Reading(f"{shown} is part of the set", {EXCLUDE: []}),
+        )
 
 
 def _check_formats(found: DetectedInput, inventory: Inventory, explained: Collection[str]) -> None:
