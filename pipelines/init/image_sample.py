@@ -146,10 +146,12 @@ def _check_rejects(found: DetectedInput, sample: ImageSample) -> None:
         readings = [
             Reading(f"annotations are of the images {how}", {_ORIENTATION: frame}) for frame, how in frames.items()
         ]
-    own = {one.key for one in known} & {*surveyed.listing.keys}
-    if sample.is_whole and len(own) == len(known) <= _SHOWN and EXCLUDE not in found.options:
-        readings.append(Reading(f"{', '.join(sorted(own))} is not part of the set", {EXCLUDE: sorted(own)}))
-    if good > unread and not 2 * misfits > len(seen) > total / 2:
+    own = sorted({one.key for one in known} & {*surveyed.listing.keys})
+    # In vain where a table names them.
+    left_out = bool(known) and {one.key for one in known} <= {*found.options.get(EXCLUDE, ())}
+    if sample.is_whole and 0 < len(own) == len(known) <= _SHOWN and EXCLUDE not in found.options:
+        readings.append(Reading(f"{', '.join(own)} is not part of the set", {EXCLUDE: own}))
+    if good > unread and not left_out and not 2 * misfits > len(seen) > total / 2:
         share = min(1.0, needed_share(rejects, total) + (_OF_A_SAMPLE if unread else 0))
         what = f"{about}{counted(rejects, 'input is', 'inputs are')} rejected"
         readings.append(Reading(what, {_MAX_REJECTS: round(share, 4)}))

@@ -13,14 +13,14 @@ from __future__ import annotations
 import csv
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from shardwright.config.split import EVAL, TEST, split_word
 from shardwright.errors import UsageError
 from shardwright.formats.image_names import NameIndex
 from shardwright.formats.tables import reduce_header
-from shardwright.storage import read_bytes
+from shardwright.storage import is_remote, read_bytes
 from shardwright.storage.limits import MOST_LIST_BYTES
 from shardwright.storage.listing import name_lines
 
@@ -65,6 +65,13 @@ def listed_names(option: str, split: str, path: str) -> list[str]:
         there = ", ".join(sorted({word for _, word in stated.rows}))
         raise UsageError(f"{option}: {path} has no row of {split}, but of {there}. Leave {option} out.")
     return names
+
+
+def files_of_lists(paths: Iterable[str]) -> list[str]:
+    """Returns the files of lists: those themselves, and CUB's list of ids next to its splits."""
+    found = list(paths)
+    beside = (os.path.join(os.path.dirname(path), _IDS) for path in found if os.path.basename(path) == SPLITS_BY_ID)
+    return [*found, *(path for path in beside if is_remote(path) or os.path.isfile(path))]
 
 
 def listed_image(line: str, names: NameIndex) -> int | None:
