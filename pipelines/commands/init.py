@@ -19,11 +19,10 @@ from shardwright.ingest import SurveyedInput
 from shardwright.pipelines.commands.files import check_free, picture_file, write
 from shardwright.pipelines.commands.results import print_json
 from shardwright.pipelines.commands.validate import plain_values
-from shardwright.pipelines.init.commented_yaml import yaml_text
 from shardwright.pipelines.init.decide import detect_input
 from shardwright.pipelines.init.question import Decision
 from shardwright.pipelines.init.show import ReadInput, hint, setting_text, show, show_readings
-from shardwright.pipelines.init.spell_out import resolve_input
+from shardwright.pipelines.init.spell_out import resolve_input, yaml_text
 from shardwright.pipelines.init.write_project import pipeline_name
 from shardwright.text.escaping import escape
 

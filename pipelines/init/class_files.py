@@ -13,8 +13,8 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
+from shardwright.config.class_tables import read_classes
 from shardwright.config.split import split_word
-from shardwright.config.yaml_config import read_classes
 from shardwright.errors import ShardwrightError
 from shardwright.formats.base import BACKGROUND, Survey
 from shardwright.formats.classes import as_integer, special_label

@@ -26,7 +26,7 @@ from shardwright.ingest.survey import SurveyedInput
 from shardwright.ingest.trial import try_images
 from shardwright.masks.rle import area
 from shardwright.pipelines.init.inventory import LOSSLESS
-from shardwright.pipelines.init.read_trial import EXCLUDE, DetectedInput
+from shardwright.pipelines.init.read_trial import EXCLUDE, IMAGES, DetectedInput
 from shardwright.running.progress import counted
 from shardwright.staging.commit import allowed_rejects, needed_share
 from shardwright.storage import Refusal, map_threads, read_bytes, readers
@@ -150,7 +150,9 @@ def _check_rejects(found: DetectedInput, sample: ImageSample) -> None:
     # In vain where a table names them.
     left_out = bool(known) and {one.key for one in known} <= {*found.options.get(EXCLUDE, ())}
     if sample.is_whole and 0 < len(own) == len(known) <= _SHOWN and EXCLUDE not in found.options:
-        readings.append(Reading(f"{', '.join(own)} is not part of the set", {EXCLUDE: own}))
+        readings.append(
+            Reading(f"{', '.join(own)} is not part of the set", {IMAGES: found.options[IMAGES], EXCLUDE: own})
+        )
     if good > unread and not left_out and not 2 * misfits > len(seen) > total / 2:
         share = min(1.0, needed_share(rejects, total) + (_OF_A_SAMPLE if unread else 0))
         what = f"{about}{counted(rejects, 'input is', 'inputs are')} rejected"
