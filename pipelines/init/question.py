@@ -61,11 +61,12 @@ def ask(error: ShardwrightError, detect: Detect) -> ShardwrightError:
     return error.with_readings(*([one for one in answers if one not in raised] or raised)[:_MOST_ANSWERS])
 
 
-def _rank(answer: Reading) -> tuple[int, bool, bool]:
+def _rank(answer: Reading) -> tuple[int, bool, bool, bool]:
     """Returns how far behind annotations are: those that need more answers, of a derived kind, without names."""
     kind = os.path.basename(str(answer.options[PATH]).rstrip("/"))
     by_color = re.search(r"\bcolor_[0-9a-f]{6}:", answer.meaning) is not None
-    return len(answer.options), _DERIVED.search(kind) is not None, by_color
+    by_word = re.search(r"[^\W\d_][\w ]*: [\d,]+[,;]", answer.meaning) is not None
+    return len(answer.options), _DERIVED.search(kind) is not None, by_color, not by_word
 
 
 def _answers(

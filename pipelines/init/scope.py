@@ -133,7 +133,12 @@ def limit_to_set(
         # Without some of the images, others could seem to be the classes.
         options = {**options, FORMAT: found.format}
     narrow = common_folder(explained)
-    if IMAGES not in given and narrow != base and not any(is_in(key, [narrow]) for group in left for key in group.keys):
+    if (
+        found.format not in WITHOUT_PATH
+        and IMAGES not in given
+        and narrow != base
+        and not any(is_in(key, [narrow]) for group in left for key in group.keys)
+    ):
         with suppress(ShardwrightError):
             again = read_input({**options, IMAGES: inventory.named(narrow), UNLISTED_IMAGES: "reject"})
             if len(again.explained) == len(explained) and again.missing <= found.missing:

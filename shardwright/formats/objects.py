@@ -126,10 +126,8 @@ class ObjectFormat(AnnotationFormat):
         left_out: Counter[str] = Counter()
         missing: dict[str, Refusal] = {}
         images = _Images()
-        for entry, content in self._read():
+        for entry, content in self._read_included():
             position, other = self._position(entry), self._other_position(entry)
-            if position is None and any(base_stem(name) in self._left_out for name in entry.names):
-                continue
             images.add(entry.where, position, other)
             position = other if self._by_other and other is not None else position
             if entry.names and len(survey.names) < SHOWN_NAMES and entry.names[0] not in survey.names:
@@ -180,6 +178,13 @@ class ObjectFormat(AnnotationFormat):
             self._check_boxes(survey)
         self._where = {}
         return survey
+
+    def _read_included(self) -> Iterator[tuple[Entry, Content | AnnotationError]]:
+        """Yields what `_read` does, without the annotations of images that `input.exclude` leaves out."""
+        for entry, content in self._read():
+            excluded = self._left_out and any(base_stem(name) in self._left_out for name in entry.names)
+            if not excluded or self._position(entry) is not None:
+                yield entry, content
 
     def annotations(self) -> Iterator[Annotation]:
         labels = {**self._map.index, **(self._special if self._masks else {})}

@@ -208,7 +208,9 @@ ODD = {
         tested=tuple(f"Te-{i}.jpg" for i in range(4, COUNT)),
     ),
     "Food-101": Odd(f"{_K}dansbecker/food-101", food, "classes", tested=("1006.jpg", "1007.jpg")),
-    "CUB": Odd("https://www.vision.caltech.edu/datasets/cub_200_2011", birds, "classes", ANSWERED),
+    "CUB": Odd(
+        "https://www.vision.caltech.edu/datasets/cub_200_2011", birds, "classes", tested=("car_6.jpg", "road_7.jpg")
+    ),
     "Dogs vs. Cats": Odd("https://www.kaggle.com/c/dogs-vs-cats", dogs, "classes", ANSWERED),
     "UTKFace": Odd(f"{_K}jangedoo/utkface-new", faces, "classes", STOPS),
     "Market-1501": Odd(f"{_K}pengcw1/market-1501", persons, "classes", STOPS),
