@@ -132,20 +132,32 @@ def limit_to_set(
     if found.format in WITHOUT_PATH:
         # Without some of the images, others could seem to be the classes.
         options = {**options, FORMAT: found.format}
+    elif IMAGES not in given:
+        again = _narrow(found, inventory, options, explained, left)
+        if again is not None:
+            return _reread(again, {**options, IMAGES: again.options[IMAGES]}, notes)
+    excluded = [*options.get(EXCLUDE, ()), *(_from(base, one) for one in patterns)]
+    return _reread(found, {**options, EXCLUDE: excluded}, notes)
+
+
+def _narrow(
+    found: DetectedInput,
+    inventory: Inventory,
+    options: Mapping[str, Any],
+    explained: Collection[str],
+    left: Sequence[_Group],
+) -> DetectedInput | None:
+    """Returns the hypothesis with the folder of the annotated images alone, if it has nothing else and explains all."""
     narrow = common_folder(explained)
-    if (
-        found.format not in WITHOUT_PATH
-        and IMAGES not in given
-        and narrow != base
-        and not any(is_in(key, [narrow]) for group in left for key in group.keys)
+    if narrow == inventory.below(found.surveyed.listing.root) or any(
+        is_in(key, [narrow]) for group in left for key in group.keys
     ):
-        with suppress(ShardwrightError):
-            again = read_input({**options, IMAGES: inventory.named(narrow), UNLISTED_IMAGES: "reject"})
-            if len(again.explained) == len(explained) and again.missing <= found.missing:
-                return _reread(again, {**options, IMAGES: inventory.named(narrow)}, notes)
-    return _reread(
-        found, {**options, EXCLUDE: [*options.get(EXCLUDE, ()), *(_from(base, one) for one in patterns)]}, notes
-    )
+        return None
+    with suppress(ShardwrightError):
+        again = read_input({**options, IMAGES: inventory.named(narrow), UNLISTED_IMAGES: "reject"})
+        if len(again.explained) == len(explained) and again.missing <= found.missing:
+            return again
+    return None
 
 
 def _from(base: str, path: str) -> str:

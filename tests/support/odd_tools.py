@@ -6,11 +6,11 @@ from urllib.parse import quote
 
 import layouts
 from layouts import CLASSES, COUNT, HEIGHT, WIDTH
-from mutated_sets import STOPS
+from mutated_sets import QUESTION, STOPS
 from odd_coco import coco
 from odd_parts import SPLITS, classes
 from odd_sets import ANSWERED, BOXES, GITHUB, Odd, change_json, labelme, squares
-from tool_files import car, names, points, square, write
+from tool_files import car, names, points, square, write, yolo
 
 
 def roboflow_coco(root):
@@ -247,6 +247,23 @@ def voc_upper(root):
     return {key.replace(".jpg", ".JPEG"): value for key, value in truth.items()}
 
 
+def labelme_results(root):
+    """Pictures of results, some with files of their own, in a folder next to the images."""
+    truth = labelme(root)
+    for i in range(3):
+        layouts.image(root / f"results/i{i}.jpg", 60 + i)
+        document = json.loads((root / f"i{i}.json").read_text(encoding="utf-8"))
+        write(root / f"results/i{i}.json", {**document, "shapes": document["shapes"][:1]})
+    return truth
+
+
+def yolo_broken(root):
+    """One text of eight is cut in its first line: the others are right."""
+    truth = yolo(root)
+    write(root / "labels/train/i3.txt", "0 0.5 0.5\n")
+    return {key: value for key, value in truth.items() if not key.endswith("i3.jpg")}
+
+
 _RF = f"{GITHUB}roboflow/"
 ODD = {
     "Roboflow COCO": Odd(_RF, roboflow_coco, "masks", ANSWERED),
@@ -268,4 +285,6 @@ ODD = {
     "Supervisely and .JPG": Odd("https://docs.supervisely.com", supervisely_upper),
     "Supervisely and .JPG images": Odd("https://docs.supervisely.com", supervisely_upper_images),
     "VOC and .JPEG": Odd("http://host.robots.ox.ac.uk/pascal/VOC", voc_upper, "boxes", ANSWERED, BOXES),
+    "LabelMe and results": Odd(f"{GITHUB}wkentaro/labelme", labelme_results, "masks", frozenset((QUESTION,))),
+    "YOLO and a broken text": Odd(_RF, yolo_broken, "masks", frozenset((QUESTION,)), cause="train/i3.jpg"),
 }
