@@ -72,6 +72,7 @@ START = {
             flag("--show", "print every value, defaults included, as YAML"),
             flag("--data", "read the annotations, and try up to 100 images, too"),
             choice("--target", TARGETS, "also list everything that this platform needs"),
+            flag("--editor", "write the JSON Schema next to the file and name it in the first line, for editors"),
             json("print the errors, with --show the values, with --data the rejects, as JSON"),
         ),
     ),

@@ -7,9 +7,11 @@ import shlex
 from argparse import Namespace
 from collections.abc import Iterator, Sequence
 from importlib import import_module
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from shardwright.config import Config
+from shardwright.config.json_schema import SCHEMA_FILE, SCHEMA_LINE, schema_text
 from shardwright.config.parse_values import plain_value
 from shardwright.config.problems import check_file
 from shardwright.config.trainer import BLESSED
@@ -21,6 +23,7 @@ from shardwright.ingest import IngestRecipe, SurveyedInput, locate, survey_input
 from shardwright.ingest.baseline import run_root, without_baseline
 from shardwright.ingest.select_spans import becomes_input
 from shardwright.ingest.trial import try_images
+from shardwright.pipelines.commands.files import write
 from shardwright.pipelines.commands.results import finish
 from shardwright.pipelines.commands.settings import settings_of
 from shardwright.running.progress import counted, print_note
@@ -34,6 +37,8 @@ _TRIED, _SHOWN = 100, 5
 
 def run(options: Namespace) -> int:
     """Prints all errors of a configuration, or its values, or what an ingest would make of the data."""
+    if options.editor:
+        _set_up_editor(Path(options.config))
     config, errors = check_file(options.config, settings_of(options))
     if config is not None and options.target is not None:
         errors = import_module(f"shardwright.pipelines.compile_{options.target}").target_errors(config)
@@ -56,6 +61,17 @@ def run(options: Namespace) -> int:
         out = "pipeline.json" if options.target == "vertex" else "pipeline.yaml"
         following = f"shardwright compile {shlex.quote(options.config)} --target {options.target} --out {out}"
     return finish(options, values, *shown, following="" if options.show else following)
+
+
+def _set_up_editor(file: Path) -> None:
+    """Writes the JSON Schema next to a configuration, and names it in the first line."""
+    lines = file.read_text(encoding="utf-8-sig").splitlines(keepends=True) if file.is_file() else []
+    if lines:
+        kept = [line for line in lines if not line.startswith(SCHEMA_LINE.partition("=")[0])]
+        schema = file.with_name(SCHEMA_FILE)
+        write(str(schema), schema_text().encode("utf-8"), "--editor")
+        write(str(file), "".join([f"{SCHEMA_LINE}\n", *kept]).encode("utf-8"), "--editor")
+        print_note(f"{schema}: written; editors with a YAML language server check and complete {file} by it")
 
 
 def plain_values(config: Config) -> dict[str, Any]:

@@ -26,6 +26,8 @@ from shardwright.storage.spans import NEWEST, Choice
 
 TASK, IMAGES, PATH, LABELS = "task", "input.images", "input.labels.path", "input.labels."
 FORMAT, REGEX = LABELS + "format", LABELS + "regex"
+# Codes of images that nothing states anything about.
+_UNEXPLAINED = frozenset((UNLISTED, "no_class_folder", "no_label"))
 CLASSES, EXCLUDE, UNLISTED_IMAGES = "input.classes", "input.exclude", "input.unlisted_images"
 
 
@@ -52,7 +54,7 @@ class DetectedInput:
         return frozenset(
             key
             for i, key in enumerate(self.surveyed.listing.keys)
-            if survey.listed[i] or (i in rejected and rejected[i].code != UNLISTED)
+            if (survey.listed[i] and i not in rejected) or (i in rejected and rejected[i].code not in _UNEXPLAINED)
         )
 
     @cached_property

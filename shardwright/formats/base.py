@@ -56,7 +56,8 @@ class Images:
         size_of: height and width of the image at a position, `None` where it cannot be read.
         max_pixels: the most pixels an image, or a mask of one, may have.
         root: the folder that the keys are below.
-        paths: absolute paths of the images where the folder of the masks holds some of them; these are not masks.
+        paths: absolute paths of the images where the folder of the masks holds some of them, and of what
+            `input.exclude` leaves out; these are no annotations.
         first: folders below `root` in which names are sought first.
     """
 

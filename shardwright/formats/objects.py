@@ -40,7 +40,7 @@ from shardwright.formats.base import (
     shorten,
 )
 from shardwright.formats.classes import MOST_CLASSES, SHOWN_CLASSES, ClassMap, check_names, map_classes, special_label
-from shardwright.formats.image_names import is_text
+from shardwright.formats.image_names import base_stem, is_text
 from shardwright.formats.listed_boxes import misread
 from shardwright.formats.object_content import Content, Entry, Thing, corners, fractions, polygon
 from shardwright.formats.object_values import ObjectError, check_pixels, may_be_fractions
@@ -97,6 +97,8 @@ class ObjectFormat(AnnotationFormat):
         self._map = ClassMap((), {})
         self._special: dict[str, int] = {}
         self._kept: list[_Kept] = []
+        # Images that input.exclude leaves out.
+        self._left_out = frozenset(map(base_stem, given.images.paths))
         self._where: dict[int, str] = {}
         self._rejected: Mapping[int, Refusal] = {}
         self._by_other = False
@@ -124,7 +126,7 @@ class ObjectFormat(AnnotationFormat):
         left_out: Counter[str] = Counter()
         missing: dict[str, Refusal] = {}
         images = _Images()
-        for entry, content in self._read():
+        for entry, content in self._read_included():
             position, other = self._position(entry), self._other_position(entry)
             images.add(entry.where, position, other)
             position = other if self._by_other and other is not None else position
@@ -176,6 +178,13 @@ class ObjectFormat(AnnotationFormat):
             self._check_boxes(survey)
         self._where = {}
         return survey
+
+    def _read_included(self) -> Iterator[tuple[Entry, Content | AnnotationError]]:
+        """Yields what `_read` does, without the annotations of images that `input.exclude` leaves out."""
+        for entry, content in self._read():
+            excluded = self._left_out and any(base_stem(name) in self._left_out for name in entry.names)
+            if not excluded or self._position(entry) is not None:
+                yield entry, content
 
     def annotations(self) -> Iterator[Annotation]:
         labels = {**self._map.index, **(self._special if self._masks else {})}
@@ -416,7 +425,10 @@ class ObjectFiles(ObjectFormat):
 
     def __init__(self, given: Request, files: Listing | None = None) -> None:
         super().__init__(given)
-        self._files = ending_with(list_inputs(given.path), self.ending) if files is None else files
+        listing = ending_with(list_inputs(given.path), self.ending) if files is None else files
+        left_out = given.images.paths
+        kept = [i for i in range(len(listing.keys)) if listing.path(i) not in left_out] if left_out else ()
+        self._files = listing.part(kept) if len(kept) else listing
         self._attached = self._files
         if files is None and not self._files.keys:
             kind = self.ending.strip(".").upper()

@@ -7,6 +7,8 @@ else the values themselves: without the palette, the values need not be VOC's cl
 A file `labelmap.txt`, as CVAT and datumaro write it, states the names in the order of the values, and their colors.
 `class_names.txt` of LabelMe's labelme2voc and `classes.txt` of our export have the names alone.
 
+The trees of several years next to each other, as in `VOCdevkit/VOC2007` and `VOCdevkit/VOC2012`, are one set.
+
 Boxes become features in the layout of the TensorFlow Object Detection API (`shardwright.images.boxes`). An image is
 annotated when it has a mask. The lists in `ImageSets/Segmentation` state the split of an image. Source: the VOC2012
 development kit (see `voc_xml`).
@@ -51,6 +53,7 @@ from shardwright.storage import (
     EmptyListing,
     Listing,
     Refusal,
+    is_folder,
     list_inputs,
     list_names,
     map_threads,
@@ -61,6 +64,7 @@ from shardwright.storage import (
 from shardwright.storage.limits import MOST_LIST_BYTES
 
 _BORDER = 255
+_YEARS = range(2005, 2013)
 MASKS, OBJECTS = "SegmentationClass", "SegmentationObject"
 _BOXES, _LISTS = "Annotations", "ImageSets/Segmentation"
 # A union of two others.
@@ -91,7 +95,7 @@ class PascalVoc(AnnotationFormat):
 
     @staticmethod
     def sniff(head: Head) -> str:
-        return MASKS if head.holds(MASKS) else ""
+        return MASKS if head.holds(MASKS) or (head.folder and _trees(head.path)) else ""
 
     def __init__(self, given: Request) -> None:
         super().__init__(given)
@@ -357,7 +361,24 @@ def _list(path: str, ending: str) -> Listing:
 
 
 def _part(folder: str, part: str, list_files: Callable[[str], Listing]) -> Listing:
-    """Returns the files of a part of the tree, named from the folder."""
+    """Returns the files of a part of the tree, or of all years' trees, named from the folder."""
+    parts = [_below(folder, f"{tree}{part}", list_files) for tree in _trees(folder) or ("",)]
+    files = [(one, i) for one in parts for i in range(len(one.keys))]
+    return Listing.joined(folder, files, [refusal for one in parts for refusal in one.refused])
+
+
+def _trees(folder: str) -> list[str]:
+    """Returns the trees of years in a folder; none where it is a tree itself."""
+    years = [f"VOC{year}/" for year in _YEARS] if "voc" in os.path.basename(folder.rstrip("/")).lower() else []
+    return (
+        []
+        if is_folder(os.path.join(folder, MASKS))
+        else [year for year in years if is_folder(os.path.join(folder, year, MASKS))]
+    )
+
+
+def _below(folder: str, part: str, list_files: Callable[[str], Listing]) -> Listing:
+    """Returns the files of a folder in another one, named from that."""
     listing = list_files(os.path.join(folder, part))
     return dataclasses.replace(
         listing,

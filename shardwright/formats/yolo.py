@@ -104,14 +104,20 @@ class Yolo(ObjectFiles):
         survey = super().survey()
         if self._about_none:
             files = counted(len(self._about_none), "text file has", "text files have")
-            note = f"YOLO: {files} words and the name of no image, so left out: {shorten(self._about_none)}"
+            note = f"YOLO: {files} no labels and the name of no image, so left out: {shorten(self._about_none)}"
             survey.notes = (*survey.notes, note)
         return survey
 
     def _read(self) -> Iterator[tuple[Entry, Content | AnnotationError]]:
         outlines, boxed, far, numbers = 0, 0, 0, set[int]()
+        # A text that is no image's is about something else where it has words, or, apart from those of images, no line
+        # that could be an object.
+        stems = {key_stem(_base(key)) for key in self._images.keys}
+        folders = {_folder(key) for key in self._files.keys if key_stem(_base(key)) in stems}
         for entry, content in super()._read():
-            if isinstance(content, _NoLabels) and self._position(entry) is None:
+            is_plain = isinstance(content, AnnotationError) or not content.things
+            stray = isinstance(content, _NoLabels) or (is_plain and _folder(entry.where) not in folders)
+            if stray and self._position(entry) is None:
                 self._about_none.append(entry.where)
                 continue
             yield entry, content
@@ -257,7 +263,7 @@ class _NoClass(ObjectError):
 
 
 class _NoLabels(ObjectError):
-    """A file is text with words: of an image, it is a broken one; of none, it is not about images."""
+    """A file is text with words: of an image, it is a broken one; of none, it is about something else."""
 
 
 def _yaml_in(folder: str) -> str:
@@ -341,3 +347,7 @@ def _like(written: str, name: str) -> str:
 
 def _base(path: str) -> str:
     return path.rpartition("/")[2]
+
+
+def _folder(path: str) -> str:
+    return path.rpartition("/")[0]

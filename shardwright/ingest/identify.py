@@ -23,6 +23,7 @@ from shardwright.config import Config
 from shardwright.formats.mask_values import ReadsFiles
 from shardwright.ingest.known_files import FileHashes, hash_into
 from shardwright.ingest.recipe import IngestRecipe, InputLocation, ingest_recipe, locate, location_json
+from shardwright.ingest.split_lists import files_of_lists
 from shardwright.ingest.survey import SurveyedInput, survey_input
 from shardwright.running.progress import SILENT, Progress
 from shardwright.storage import (
@@ -186,7 +187,7 @@ def rest_rows(surveyed: SurveyedInput) -> Iterator[list[str | int | None]]:
     for path in surveyed.further:
         yield [os.path.basename(path), surveyed.guard.checksum(path)]
     for split, path in sorted(surveyed.lists.items()):
-        yield [split, surveyed.guard.checksum(path)]
+        yield [split, *map(surveyed.guard.checksum, files_of_lists([path]))]
 
 
 def _rest(

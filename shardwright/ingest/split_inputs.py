@@ -7,7 +7,6 @@ a patient, a scene or a day.
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -25,19 +24,14 @@ from shardwright.formats.exported import Exported
 from shardwright.formats.image_names import NameIndex
 from shardwright.formats.rows import CsvFormat
 from shardwright.formats.tables import reduce_header
+from shardwright.ingest.split_lists import SPLIT_HEADERS, listed_image, listed_names
 from shardwright.ingest.survey import SurveyedInput
 from shardwright.running.progress import counted
 from shardwright.splits import UNASSIGNED, folder_split, split_named
-from shardwright.storage import Refusal, read_bytes
-from shardwright.storage.limits import MOST_LIST_BYTES
-from shardwright.storage.listing import name_lines
+from shardwright.storage import Refusal
 
 CONFLICTING_SPLITS = "conflicting_splits"
 _SHOWN = 3
-# Headers of a column that may state the split of an image.
-_SPLIT_HEADERS = frozenset(
-    ("split", "splits", "set", "subset", "partition", "usage", "phase", "stage", "part", "fold", "dataset", "datasplit")
-)
 
 
 @dataclass
@@ -185,7 +179,7 @@ def split_column(surveyed: SurveyedInput, names: Sequence[str]) -> tuple[str, se
     if surveyed.survey.splits or not isinstance(source, CsvFormat):
         return None
     for header in source.header:
-        if reduce_header(header) in _SPLIT_HEADERS and source.header.count(header) == 1:
+        if reduce_header(header) in SPLIT_HEADERS and source.header.count(header) == 1:
             values = {text for _, text in source.column("split.from_column", header)}
             words = {split_word(text) or "" for text in values}
             if words and words <= set(names):
@@ -247,7 +241,7 @@ def column_fields(source: AnnotationFormat, option: str, header: str) -> Iterato
 def _from_lists(lists: Mapping[str, str], surveyed: SurveyedInput, notes: list[str]) -> Iterator[tuple[int, str, str]]:
     names = NameIndex(surveyed.listing.keys, frozenset(surveyed.rejected))
     for split, path in sorted(lists.items()):
-        lines = _lines(f"split.from_lists.{split}", path)
+        lines = listed_names(f"split.from_lists.{split}", split, path)
         unknown = []
         for line in lines:
             position = listed_image(line, names)
@@ -259,23 +253,6 @@ def _from_lists(lists: Mapping[str, str], surveyed: SurveyedInput, notes: list[s
         if unknown:
             note += f", of which {len(unknown)} are not in the input, e.g. {unknown[0]!r}"
         notes.append(note)
-
-
-def listed_image(line: str, names: NameIndex) -> int | None:
-    """Returns the image that a line of a list names: `a b.jpg`, or `a.jpg 3` with further columns; or `None`."""
-    found = names.find(line)
-    first = re.split(r"[\s,;]", line.strip(), maxsplit=1)[0]
-    return names.find(first) if found is None and first != line.strip() else found
-
-
-def _lines(option: str, path: str) -> list[str]:
-    try:
-        text = read_bytes(path, most=MOST_LIST_BYTES).decode("utf-8-sig")
-    except OSError as error:
-        raise UsageError(f"{option}: {path} cannot be read ({error.strerror or error}). Check the path.") from None
-    except UnicodeDecodeError as error:
-        raise UsageError(f"{option}: {path} is not UTF-8 text (byte {error.start}). Save it as UTF-8.") from None
-    return name_lines(text)
 
 
 def _from_column(options: SplitConfig, surveyed: SurveyedInput, notes: list[str]) -> Iterator[tuple[int, str, str]]:

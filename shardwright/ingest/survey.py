@@ -46,6 +46,7 @@ from shardwright.ingest.known_files import KnownFiles
 from shardwright.ingest.previous_dataset import PreviousDataset
 from shardwright.ingest.recipe import IngestRecipe, InputLocation
 from shardwright.ingest.select_spans import MergedSpans, read_spans
+from shardwright.ingest.split_lists import files_of_lists
 from shardwright.masks.coco_segmentation import CocoMasks
 from shardwright.masks.coordinate_frame import CoordinateFrame
 from shardwright.masks.drawn import DrawnMasks
@@ -288,7 +289,7 @@ def _open_input(recipe: IngestRecipe, location: InputLocation, merged: MergedSpa
     further = tuple(export.files) if export is not None else ()
     several = find_files(labels, recipe.input.labels.files) if labels and recipe.input.labels.files else []
     further = (*further, *(file.path for file in several))
-    guard, contents = SourceGuard.reading([*files, *further], location.lists.values())
+    guard, contents = SourceGuard.reading([*files, *further], files_of_lists(location.lists.values()))
     paths: frozenset[str] = frozenset()
     note = ""
     head = None

@@ -21,8 +21,8 @@ Relative paths start from the folder that the command is called in. Sizes may ha
 shares a percent sign (`1%`). Where a list is expected, a single value works too. `off` or `null` unsets an option that
 has no default.
 
-Editors with a YAML language server check and complete the file if its first line names the JSON Schema, as `init`
-writes it: `# yaml-language-server: $schema=PATH`. The package has it as `shardwright/config/shardwright.schema.json`.
+Editors with a YAML language server check and complete the file by its JSON Schema: `shardwright validate CONFIG
+--editor` writes the schema next to the file and names it in the first line.
 
 This page is generated from the code.
 """
