@@ -12,8 +12,9 @@ writer make the content ID, so that it is read once, too; until then its state i
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -36,12 +37,14 @@ from shardwright.storage import (
     readers,
 )
 from shardwright.storage.checksum import BLAKE3, DIGEST_BYTES, Checksum, digest_of, md5_of, new_checksum
-from shardwright.storage.fingerprint import canonical_json
+from shardwright.storage.fingerprint import canonical_json, json_texts
 from shardwright.storage.fingerprint import fingerprint as fingerprint_of
 from shardwright.storage.limits import MOST_BYTES
 from shardwright.storage.listing import StringArray
 
 MD5, CRC32C = "md5:", "crc32c:"
+# Files whose lines are added to a checksum together.
+_TOGETHER = 4096
 
 
 @dataclass(frozen=True)
@@ -115,17 +118,21 @@ def hash_input(surveyed: SurveyedInput, progress: Progress = SILENT, hashed: Fil
     listed = _usable(surveyed)
     contents, digests = _identify(surveyed, listed, progress) if hashed is None else (hashed, {})
     # Without listed checksums both are the same.
-    some_listed = bool(listed.any())
-    total, real = new_checksum(), new_checksum()
-    files = zip(listing.keys, listing.sizes, contents, listed.tolist(), strict=True)
-    for i, (key, size, content, by_listing) in enumerate(files):
-        checksum = None if content is None or i in surveyed.rejected else content.content_id.hex()
-        identity = checksum
-        if by_listing:
-            identity = None if i in surveyed.rejected else _listed_identity(listing, i)
-        add_file(total, key, size, identity)
-        if some_listed:
-            add_file(real, key, size, checksum)
+    total, real = new_checksum(), new_checksum() if listed.any() else None
+    keys = iter(listing.keys)
+    for begin in range(0, len(listing.keys), _TOGETHER):
+        end = min(begin + _TOGETHER, len(listing.keys))
+        some, sizes, checksums = list(islice(keys, _TOGETHER)), listing.sizes[begin:end], contents.checksums(begin, end)
+        for i in range(begin, end) if surveyed.rejected else ():
+            checksums[i - begin] = None if i in surveyed.rejected else checksums[i - begin]
+        identities = checksums
+        if real is not None:
+            add_files(real, some, sizes, checksums)
+            identities = [
+                checksum if not by_listing else None if i in surveyed.rejected else _listed_identity(listing, i)
+                for i, checksum, by_listing in zip(range(begin, end), checksums, listed[begin:end].tolist(), strict=True)
+            ]
+        add_files(total, some, sizes, identities)
     attached = surveyed.source.attachments()
     further, later = None, _read_by_writers(surveyed, attached)
     if attached is not None:
@@ -145,21 +152,24 @@ def hash_input(surveyed: SurveyedInput, progress: Progress = SILENT, hashed: Fil
         later,
         input_fingerprint_of(total, rest),
         (note,) if before else (),
-        input_fingerprint_of(real if some_listed else total, rest),
+        input_fingerprint_of(total if real is None else real, rest),
     )
 
 
-def add_file(total: Checksum, key: str, size: int, identity: str | None) -> None:
-    """Adds a file of the listing to the checksum of all files, which is made in the order of the keys."""
-    # As `canonical_json` writes the list, in a third of the time.
-    total.update(f"[{canonical_json(key)},{size},{canonical_json(identity)}]\n".encode())
+def add_files(
+    total: Checksum, keys: Iterable[str], sizes: Iterable[int], identities: Iterable[str | None]
+) -> None:
+    """Adds files of the listing to the checksum of all files, which is made in the order of the keys."""
+    rows = zip(json_texts(keys), sizes, json_texts(identities), strict=True)
+    # As `canonical_json` writes each list.
+    total.update("".join(f"[{key},{size},{identity}]\n" for key, size, identity in rows).encode())
 
 
 def input_fingerprint_of(files: Checksum, rest: str) -> str:
     """Returns the fingerprint of an input.
 
     Args:
-        files: of all files; see `add_file`.
+        files: of all files; see `add_files`.
         rest: checksum of `rest_rows` and the attachments.
     """
     return fingerprint_of({"files": files.hexdigest(), "rest": rest})
@@ -196,9 +206,10 @@ def _rest(
     for row in rest_rows(surveyed):
         total.update(canonical_json(row).encode() + b"\n")
     if attached is not None and further is not None:
-        for i, digest in enumerate(further):
-            listed = _listed_identity(attached, i) if later[i] else None
-            add_file(total, attached.keys[i], attached.sizes[i], digest.content_id.hex() if digest else listed)
+        checksums = further.checksums(0, len(attached.keys))
+        listed = [checksum or (_listed_identity(attached, i) if later[i] else None) for i, checksum in enumerate(checksums)]
+        if listed:
+            add_files(total, attached.keys, attached.sizes, listed)
     return total.hexdigest()
 
 
@@ -283,11 +294,9 @@ def _same(
     if not (listed & ~contents.known).any():
         return contents.content_ids
     if not is_remote(listing.root):
+        # No other file has these bytes (`pin_input`), so any number is good that none has, and no content ID.
         same = contents.content_ids.copy()
-        rows = same.data.cast("B")
-        for i in np.flatnonzero(listed).tolist():
-            # No other file has these bytes (`pin_input`). Others may have its state: files that were unpacked together.
-            rows[i * DIGEST_BYTES : (i + 1) * DIGEST_BYTES] = digest_of(listing.keys[i].encode())
+        same.view(np.uint64)[listed, 0] = np.flatnonzero(listed) + 1
         return same
     same = np.zeros((len(listing.keys), DIGEST_BYTES), np.uint8)
     for i in range(len(listing.keys)):

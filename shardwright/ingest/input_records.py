@@ -16,6 +16,7 @@ from __future__ import annotations
 import json
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
 from operator import itemgetter
 from typing import Any, NamedTuple
 
@@ -25,7 +26,7 @@ import numpy.typing as npt
 from shardwright.dataset.shard_names import shard_name
 from shardwright.duplicates.find import DuplicateDecision
 from shardwright.ingest.copying import INPUTS_FILE, input_header, input_line
-from shardwright.ingest.identify import HashedInput, add_file, input_fingerprint_of, rest_rows
+from shardwright.ingest.identify import HashedInput, add_files, input_fingerprint_of, rest_rows
 from shardwright.ingest.known_files import FileHashes
 from shardwright.ingest.survey import SurveyedInput
 from shardwright.staging.staging import PlannedShard, Staging
@@ -36,6 +37,8 @@ from shardwright.storage.listing import KeyIndex, StringArray
 
 INPUTS_OF_PLAN = "inputs/plan.jsonl"
 REST_OF_INPUT = "inputs/rest.jsonl"
+# Rows that are joined together.
+_TOGETHER = 1024
 
 
 class InputRow(NamedTuple):
@@ -138,12 +141,16 @@ def record_inputs(staging: Staging, shards: tuple[PlannedShard, ...], *, keep: b
 
     def lines() -> Iterator[str]:
         yield input_header()
-        for row in _rows(staging, shards):
-            if row.same:
-                row = contents[row.same]._replace(key=row.key, listed=row.listed)
-            add_file(total, row.key, row.size, row.content_id if row.content_id and row.counts else None)
-            if row.content_id and keep:
-                yield input_line(row.key, row.size, row.content_id, row.crc32c, row.listed, row.probe)
+        rows = _rows(staging, shards)
+        while some := list(islice(rows, _TOGETHER)):
+            if contents:
+                known = (contents[row.same] if row.same else row for row in some)
+                some = [one._replace(key=row.key, listed=row.listed) for one, row in zip(known, some, strict=True)]
+            identities = (row.content_id if row.content_id and row.counts else None for row in some)
+            add_files(total, [row.key for row in some], [row.size for row in some], identities)
+            for row in some if keep else ():
+                if row.content_id:
+                    yield input_line(row.key, row.size, row.content_id, row.crc32c, row.listed, row.probe)
 
     if keep:
         staging.write_lines(INPUTS_FILE, checksummed_lines(lines()))
@@ -175,7 +182,7 @@ def _rest_of(staging: Staging, shards: tuple[PlannedShard, ...]) -> str:
     for row in rows():
         if isinstance(row, dict):
             content = contents.get(index.find(row["key"]))
-            add_file(total, row["key"], row["size"], content.content_id.hex() if content else None)
+            add_files(total, [row["key"]], [row["size"]], [content.content_id.hex() if content else None])
         else:
             total.update(canonical_json(row).encode("utf-8") + b"\n")
     return total.hexdigest()
