@@ -13,7 +13,7 @@ from shardwright.config import load_config
 from shardwright.config.yaml_config import parse_config, read_mapping
 from shardwright.display.html import plain
 from shardwright.errors import ShardwrightError
-from shardwright.ingest import IngestRecipe, SurveyedInput, ingest, locate, survey_input
+from shardwright.ingest import IngestInput, IngestRecipe, ingest, locate, survey_input
 from shardwright.ingest.baseline import resolve_baseline, without_baseline
 from shardwright.pipelines.commands.files import picture_file
 from shardwright.pipelines.commands.results import dataset_facts, dataset_row, finish, rejected_lines
@@ -67,7 +67,7 @@ def _add_readings(error: ShardwrightError, file: str, pictures: str | None) -> N
         pictures: the PNG of `--show`, empty for the terminal; `None` without the option.
     """
 
-    def survey(options: Mapping[str, Any]) -> SurveyedInput:
+    def survey(options: Mapping[str, Any]) -> IngestInput:
         config = without_baseline(parse_config(nested({**read_mapping(file), **options}), base=os.getcwd()))
         return survey_input(IngestRecipe.of(config), locate(config))
 

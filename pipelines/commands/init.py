@@ -15,7 +15,7 @@ from shardwright.config.json_schema import schema_line
 from shardwright.config.yaml_text import parse_yaml
 from shardwright.display.readings import Column
 from shardwright.errors import Reading, ShardwrightError, UsageError
-from shardwright.ingest import SurveyedInput
+from shardwright.ingest import IngestInput
 from shardwright.pipelines.commands.files import check_free, picture_file, write
 from shardwright.pipelines.commands.results import print_json
 from shardwright.pipelines.commands.validate import plain_values
@@ -121,7 +121,7 @@ def _detect(
         pictures: the PNG of `--show`, empty for the terminal; `None` without the option.
     """
 
-    def survey(options: Mapping[str, Any]) -> SurveyedInput:
+    def survey(options: Mapping[str, Any]) -> IngestInput:
         return detect_input(folder, labels, {**stated, **options}).input.surveyed
 
     while True:

@@ -14,7 +14,8 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from itertools import islice
+from itertools import chain, islice
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -24,7 +25,8 @@ from shardwright.config import Config
 from shardwright.formats.mask_values import ReadsFiles
 from shardwright.ingest.known_files import FileHashes, hash_into
 from shardwright.ingest.recipe import IngestRecipe, InputLocation, ingest_recipe, locate, location_json
-from shardwright.ingest.survey import SurveyedInput, survey_input
+from shardwright.ingest.survey import IngestInput, survey_input
+from shardwright.running.processes import map_processes
 from shardwright.running.progress import SILENT, Progress
 from shardwright.storage import (
     FileHash,
@@ -37,128 +39,127 @@ from shardwright.storage import (
     readers,
 )
 from shardwright.storage.checksum import BLAKE3, DIGEST_BYTES, Checksum, digest_of, md5_of, new_checksum
+from shardwright.storage.file_pins import KEY_BYTES
 from shardwright.storage.fingerprint import canonical_json, json_texts
 from shardwright.storage.fingerprint import fingerprint as fingerprint_of
 from shardwright.storage.limits import MOST_BYTES
 from shardwright.storage.listing import StringArray
 
 MD5, CRC32C = "md5:", "crc32c:"
-# Files whose lines are added to a checksum together.
-_TOGETHER = 4096
+# Files that are looked at, or whose lines are added to a checksum, together.
+_TOGETHER = 2048
+# Starting processes takes longer than looking at so many files.
+_WORTH_PROCESSES = 2 * _TOGETHER
+_LOST = "A process that was looking at files has died; out of memory? Run it again, perhaps with fewer --workers."
 
 
-@dataclass(frozen=True)
-class HashedInput:
-    """Content of an input.
+Looks = Iterator[tuple[int, StringArray, npt.NDArray[np.uint8]]]
 
-    Attributes:
-        contents: hashes of the files that were read, or are known from a previous dataset.
-        identified: whether a file is identified, bool (n,): those that can be read, as far as is known.
-        same: equal for files of the same bytes, uint8 (n, 32).
-        attached: hashes of the files of `AnnotationFormat.attachments`, if it has any.
-        attached_later: which of these are read by the writers, and are identified by what the store lists.
-        fingerprint: of all of it.
-        notes: for the user.
-        content: fingerprint by the checksums of the files, if none of them is read later.
+
+def look_at_input(listed: IngestInput, processes: int) -> Looks | None:
+    """Looks at the files of this machine by which writers may read most of them for the first time (`pin_input`).
+
+    Args:
+        listed: the input.
+        processes: those that look, from this call on, while this one reads the annotations.
+
+    Returns:
+        The looks; `None` where the plan needs the content of all files.
     """
+    listing = listed.listing
+    if (
+        is_remote(listing.root)
+        or listed.records is not None
+        or listed.previous is not None
+        or listed.recipe.duplicates.looks_at_pixels
+        # Files may have exchanged their names since that dataset.
+        or listed.recipe.split.keep_from is not None
+    ):
+        return None
+    sampled, count = ~_alone(sizes := np.asarray(listing.sizes, np.int64)) & (sizes <= MOST_BYTES), len(sizes)
+    names = ((begin, listing.names[begin : begin + _TOGETHER]) for begin in range(0, count, _TOGETHER))
+    parts = ((begin, Listing(listing.root, some, some, (), []), sampled[begin:][: len(some)]) for begin, some in names)
+    return map_processes(look_at_part, parts, processes if count > _WORTH_PROCESSES else 1, _LOST)
 
-    contents: FileHashes
-    identified: npt.NDArray[np.bool_]
-    same: npt.NDArray[np.uint8]
-    attached: FileHashes | None
-    attached_later: npt.NDArray[np.bool_]
-    fingerprint: str
-    notes: tuple[str, ...] = ()
-    content: str = ""
 
-    @property
-    def read_later(self) -> bool:
-        """True if the content ID of some file is what the store lists, and its checksum is not known yet."""
-        return bool((self.identified & ~self.contents.known).any() or self.attached_later.any())
+def look_at_part(part: tuple[int, Listing, npt.NDArray[np.bool_]]) -> tuple[int, StringArray, npt.NDArray[np.uint8]]:
+    """Looks at some files, in any process; returns the first position, and `look_at_files`."""
+    begin, listing, sampled = part
+    return begin, *look_at_files(listing, sampled)
 
 
-def pin_input(surveyed: SurveyedInput) -> SurveyedInput:
-    """Returns an input of which writers read most files for the first time, if the plan allows that.
+def pin_input(listed: IngestInput, looks: Looks) -> None:
+    """Lets writers read most files of an input for the first time.
 
     The fingerprint of such an input is valid on this machine until a file's times change, so it may name a staging
     folder, and no more.
+
+    Args:
+        listed: the input; its listing gets the states of these files.
+        looks: of `look_at_input`.
     """
-    listing = surveyed.listing
-    if (
-        is_remote(listing.root)
-        or surveyed.records is not None
-        or surveyed.previous is not None
-        or surveyed.recipe.duplicates.looks_at_pixels
-        # Files may have exchanged their names since that dataset.
-        or surveyed.recipe.split.keep_from is not None
-    ):
-        return surveyed
-    sizes = np.asarray(listing.sizes, np.int64)
-    readable = sizes <= MOST_BYTES
-    states, samples = look_at_files(listing, readable & ~_alone(sizes))
-    sizes_and_samples = np.hstack([sizes.view(np.uint8).reshape(-1, sizes.itemsize), samples])
-    first_read = readable & _alone(
-        np.ascontiguousarray(sizes_and_samples).view(f"V{sizes_and_samples.shape[1]}").ravel()
-    )
+    parts = sorted(looks, key=itemgetter(0))
+    states = chain.from_iterable(part for _, part, _ in parts)
+    sizes = np.asarray(listed.listing.sizes, np.int64)
+    samples = np.vstack([np.zeros((0, KEY_BYTES), np.uint8), *(samples for _, _, samples in parts)])
+    sizes_and_samples = np.ascontiguousarray(np.hstack([sizes.view(np.uint8).reshape(-1, sizes.itemsize), samples]))
+    first_read = (sizes <= MOST_BYTES) & _alone(sizes_and_samples.view(f"V{sizes_and_samples.shape[1]}").ravel())
     pins = StringArray(state if first else "" for state, first in zip(states, first_read.tolist(), strict=True))
-    return replace(surveyed, listing=replace(listing, pins=pins), pinned=True)
+    listed.listing, listed.pinned = replace(listed.listing, pins=pins), True
 
 
-def hash_input(surveyed: SurveyedInput, progress: Progress = SILENT, hashed: FileHashes | None = None) -> HashedInput:
-    """Identifies an input: keys, sizes, contents; never times or its location.
+def identify_input(listed: IngestInput, progress: Progress = SILENT, hashed: FileHashes | None = None) -> IngestInput:
+    """Identifies an input: keys, sizes, contents; never times or its location. Returns the same record.
 
     The content of an image that is rejected already has no effect on the dataset and is left out.
 
     Args:
-        surveyed: the input.
+        listed: the input.
         progress: is advanced by each file.
         hashed: hashes of the images where they have been read already.
     """
-    listing = surveyed.listing
-    listed = _usable(surveyed)
-    contents, digests = _identify(surveyed, listed, progress) if hashed is None else (hashed, {})
-    # Without listed checksums both are the same.
-    total, real = new_checksum(), new_checksum() if listed.any() else None
+    listing, rejected, usable = listed.listing, listed.rejected, _usable(listed)
+    contents, digests = _identify(listed, usable, progress) if hashed is None else (hashed, {})
+    attached = listed.source.attachments()
+    listed.attached, listed.attached_later = None, _read_by_writers(listed, attached)
+    later = (hashed is None and bool((usable & ~contents.known).any())) or bool(listed.attached_later.any())
+    # Without listed checksums both are the same, and the second is of use where no file is read later.
+    total, real = new_checksum(), new_checksum() if usable.any() and not later else None
     keys = iter(listing.keys)
     for begin in range(0, len(listing.keys), _TOGETHER):
-        end = min(begin + _TOGETHER, len(listing.keys))
-        some, sizes, checksums = list(islice(keys, _TOGETHER)), listing.sizes[begin:end], contents.checksums(begin, end)
-        for i in range(begin, end) if surveyed.rejected else ():
-            checksums[i - begin] = None if i in surveyed.rejected else checksums[i - begin]
+        some = list(islice(keys, _TOGETHER))
+        places, sizes = range(begin, begin + len(some)), listing.sizes[begin : begin + len(some)]
+        checksums = contents.checksums(begin, places.stop)
+        if rejected:
+            checksums = [None if i in rejected else checksum for i, checksum in zip(places, checksums, strict=True)]
         identities = checksums
         if real is not None:
             add_files(real, some, sizes, checksums)
+        if usable.any():
+            by_listing = usable[begin : places.stop].tolist()
             identities = [
-                checksum if not by_listing else None if i in surveyed.rejected else _listed_identity(listing, i)
-                for i, checksum, by_listing in zip(range(begin, end), checksums, listed[begin:end].tolist(), strict=True)
+                checksum if not use else None if i in rejected else _listed_identity(listing, i)
+                for i, checksum, use in zip(places, checksums, by_listing, strict=True)
             ]
         add_files(total, some, sizes, identities)
-    attached = surveyed.source.attachments()
-    further, later = None, _read_by_writers(surveyed, attached)
     if attached is not None:
-        further = FileHashes(len(attached.keys))
-        hash_into(further, attached, np.flatnonzero(~later).tolist(), BLAKE3, SILENT)
-    rest = _rest(surveyed, attached, further, later)
+        listed.attached = FileHashes(len(attached.keys))
+        hash_into(listed.attached, attached, np.flatnonzero(~listed.attached_later).tolist(), BLAKE3, SILENT)
+    rest = _rest(listed, attached)
+    remote = is_remote(listing.root) and listed.records is None
+    before = sum(i not in rejected for i in np.flatnonzero(~usable).tolist()) if remote else 0
+    note = f"{before:,} of {len(usable):,} objects have no checksum that identifies them, so they are read twice"
+    listed.notes = (note,) if before else ()
+    listed.contents = contents
     # A file that could not be read to be probed is not identified by its listing.
-    identified = contents.known if hashed is not None else listed | contents.known
-    remote = is_remote(listing.root) and surveyed.records is None
-    before = sum(i not in surveyed.rejected for i in np.flatnonzero(~listed).tolist()) if remote else 0
-    note = f"{before:,} of {len(listed):,} objects have no checksum that identifies them, so they are read twice"
-    return HashedInput(
-        contents,
-        identified,
-        contents.content_ids if hashed is not None else _same(listing, listed, contents, digests),
-        further,
-        later,
-        input_fingerprint_of(total, rest),
-        (note,) if before else (),
-        input_fingerprint_of(total if real is None else real, rest),
-    )
+    listed.identified = contents.known if hashed is not None else usable | contents.known
+    listed.same = contents.content_ids if hashed is not None else _same(listing, usable, contents, digests)
+    listed.fingerprint = input_fingerprint_of(total, rest)
+    listed.content = "" if later else input_fingerprint_of(total if real is None else real, rest)
+    return listed
 
 
-def add_files(
-    total: Checksum, keys: Iterable[str], sizes: Iterable[int], identities: Iterable[str | None]
-) -> None:
+def add_files(total: Checksum, keys: Iterable[str], sizes: Iterable[int], identities: Iterable[str | None]) -> None:
     """Adds files of the listing to the checksum of all files, which is made in the order of the keys."""
     rows = zip(json_texts(keys), sizes, json_texts(identities), strict=True)
     # As `canonical_json` writes each list.
@@ -181,11 +182,11 @@ def input_fingerprint(config: Config, location: InputLocation, progress: Progres
     Raises:
         UsageError, CheckFailed: see `survey_input`.
     """
-    return hash_input(survey_input(IngestRecipe.of(config), location), progress).fingerprint
+    return identify_input(survey_input(IngestRecipe.of(config), location), progress).fingerprint
 
 
-def rest_rows(surveyed: SurveyedInput) -> Iterator[list[str | int | None]]:
-    """Yields what `HashedInput.fingerprint` covers besides the images and the attachments of their annotations."""
+def rest_rows(surveyed: IngestInput) -> Iterator[list[str | int | None]]:
+    """Yields what `IngestInput.fingerprint` covers besides the images and the attachments of their annotations."""
     for refusal in surveyed.listing.refused:
         yield list(refusal)
     for row in surveyed.spans.passed_over:
@@ -199,21 +200,19 @@ def rest_rows(surveyed: SurveyedInput) -> Iterator[list[str | int | None]]:
         yield [split, surveyed.guard.checksum(path)]
 
 
-def _rest(
-    surveyed: SurveyedInput, attached: Listing | None, further: FileHashes | None, later: npt.NDArray[np.bool_]
-) -> str:
+def _rest(listed: IngestInput, attached: Listing | None) -> str:
     total = new_checksum()
-    for row in rest_rows(surveyed):
+    for row in rest_rows(listed):
         total.update(canonical_json(row).encode() + b"\n")
-    if attached is not None and further is not None:
-        checksums = further.checksums(0, len(attached.keys))
-        listed = [checksum or (_listed_identity(attached, i) if later[i] else None) for i, checksum in enumerate(checksums)]
-        if listed:
-            add_files(total, attached.keys, attached.sizes, listed)
+    if attached is not None and listed.attached is not None and len(attached.keys):
+        checksums = enumerate(listed.attached.checksums(0, len(attached.keys)))
+        later = listed.attached_later
+        identities = [one or (_listed_identity(attached, i) if later[i] else None) for i, one in checksums]
+        add_files(total, attached.keys, attached.sizes, identities)
     return total.hexdigest()
 
 
-def _read_by_writers(surveyed: SurveyedInput, attached: Listing | None) -> npt.NDArray[np.bool_]:
+def _read_by_writers(surveyed: IngestInput, attached: Listing | None) -> npt.NDArray[np.bool_]:
     """Returns which attachments are objects that a store lists with a checksum, if the writers read them."""
     if attached is None or surveyed.records is not None or not isinstance(surveyed.source.dialect, ReadsFiles):
         return np.zeros(0 if attached is None else len(attached.keys), np.bool_)
@@ -227,7 +226,7 @@ def _listed_identity(listing: Listing, position: int) -> str:
     return checksum if checksum.startswith(MD5) else f"{checksum}@{listing.pin(position)}"
 
 
-def _usable(surveyed: SurveyedInput) -> npt.NDArray[np.bool_]:
+def _usable(surveyed: IngestInput) -> npt.NDArray[np.bool_]:
     """Returns which objects are identified by what the store lists, and which local files by their states."""
     listing = surveyed.listing
     if surveyed.pinned:
@@ -246,7 +245,7 @@ def _alone(values: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
 
 
 def _identify(
-    surveyed: SurveyedInput, listed: npt.NDArray[np.bool_], progress: Progress
+    surveyed: IngestInput, listed: npt.NDArray[np.bool_], progress: Progress
 ) -> tuple[FileHashes, dict[int, bytes]]:
     """Reads the files that nothing else identifies.
 
@@ -290,7 +289,7 @@ def _hash_twice(listing: Listing, position: int, algorithm: str) -> tuple[FileHa
 def _same(
     listing: Listing, listed: npt.NDArray[np.bool_], contents: FileHashes, digests: dict[int, bytes]
 ) -> npt.NDArray[np.uint8]:
-    """Returns `HashedInput.same`. It splits the files as their content IDs do, from listed MD5 where there are any."""
+    """Returns `IngestInput.same`. It splits the files as their content IDs do, from listed MD5 where there are any."""
     if not (listed & ~contents.known).any():
         return contents.content_ids
     if not is_remote(listing.root):
@@ -335,4 +334,4 @@ class IngestSource:
         location = locate(config)
         surveyed = survey_input(IngestRecipe.of(config), location)
         recipe = ingest_recipe(config, surveyed.survey.classes)
-        return IngestSource(hash_input(surveyed).fingerprint, recipe, location_json(location))
+        return IngestSource(identify_input(surveyed).fingerprint, recipe, location_json(location))

@@ -26,9 +26,9 @@ import numpy.typing as npt
 from shardwright.dataset.shard_names import shard_name
 from shardwright.duplicates.find import DuplicateDecision
 from shardwright.ingest.copying import INPUTS_FILE, input_header, input_line
-from shardwright.ingest.identify import HashedInput, add_files, input_fingerprint_of, rest_rows
+from shardwright.ingest.identify import add_files, input_fingerprint_of, rest_rows
 from shardwright.ingest.known_files import FileHashes
-from shardwright.ingest.survey import SurveyedInput
+from shardwright.ingest.survey import IngestInput
 from shardwright.staging.staging import PlannedShard, Staging
 from shardwright.storage import FileHash, buckets, hash_file, map_threads
 from shardwright.storage.checksum import new_checksum
@@ -82,45 +82,41 @@ def inputs_of(planned: PlannedShard) -> str:
     return f"inputs/{planned.split}-{shard_name(planned.number, planned.total)}.jsonl"
 
 
-def rows_of_plan(
-    surveyed: SurveyedInput, hashed: HashedInput, planned: npt.NDArray[np.bool_], same: DuplicateDecision
-) -> Iterator[InputRow]:
+def rows_of_plan(given: IngestInput, planned: npt.NDArray[np.bool_], same: DuplicateDecision) -> Iterator[InputRow]:
     """Yields the rows of files that are in no shard. An object of unknown content is read here.
 
     Args:
-        surveyed: the input.
-        hashed: its content.
+        given: the input.
         planned: which files are in a shard, bool (n,).
         same: the duplicates.
     """
-    listing, algorithm = surveyed.listing, surveyed.recipe.images.checksum
+    listing, contents, algorithm = given.listing, given.contents, given.recipe.images.checksum
     for i in np.flatnonzero(~planned).tolist():
-        row = InputRow(listing.keys[i], listing.sizes[i], listed=listing.checksum(i), counts=i not in surveyed.rejected)
-        content, kept = hashed.contents.get(i), same.kept_image(i)
-        if content is None and row.counts and hashed.identified[i]:
-            if kept != i and planned[kept] and not hashed.contents.known[kept]:
+        row = InputRow(listing.keys[i], listing.sizes[i], listed=listing.checksum(i), counts=i not in given.rejected)
+        content, kept = contents.get(i), same.kept_image(i)
+        if content is None and row.counts and given.identified[i]:
+            if kept != i and planned[kept] and not contents.known[kept]:
                 yield row._replace(same=listing.keys[kept])
                 continue
-            content = hashed.contents.get(kept) if kept != i else None
+            content = contents.get(kept) if kept != i else None
             content = content or hash_file(listing.path(i), listing.pin(i), algorithm)
         yield row if content is None else row._replace(content_id=content.content_id.hex(), crc32c=content.crc32c)
 
 
-def rest_lines(surveyed: SurveyedInput, hashed: HashedInput) -> Iterator[str]:
+def rest_lines(given: IngestInput) -> Iterator[str]:
     """Yields what the fingerprint of the input covers besides the images, as lines of JSON.
 
     A list is a row of it. A mapping is a file that the writers read, whose content ID completes the row.
     """
-    for row in rest_rows(surveyed):
+    for row in rest_rows(given):
         yield canonical_json(row) + "\n"
-    attached = surveyed.source.attachments()
-    if attached is None or hashed.attached is None:
+    files = given.source.attachments()
+    if files is None or given.attached is None:
         return
-    for i, content in enumerate(hashed.attached):
-        key, size = attached.keys[i], attached.sizes[i]
-        if hashed.attached_later[i]:
-            later = {"key": key, "size": size, "path": attached.path(i), "pin": attached.pin(i)}
-            yield canonical_json(later) + "\n"
+    for i, content in enumerate(given.attached):
+        key, size = files.keys[i], files.sizes[i]
+        if given.attached_later[i]:
+            yield canonical_json({"key": key, "size": size, "path": files.path(i), "pin": files.pin(i)}) + "\n"
         else:
             yield canonical_json([key, size, content.content_id.hex() if content else None]) + "\n"
 

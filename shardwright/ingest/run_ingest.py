@@ -20,14 +20,14 @@ from shardwright.config.parse_values import plain_value
 from shardwright.dataset.manifest import DISPLAYED, IMAGE_FOLDER, LOCATED, Manifest
 from shardwright.dataset.reader import ImageDataset
 from shardwright.errors import UsageError
-from shardwright.ingest.identify import pin_input
+from shardwright.ingest.identify import look_at_input, pin_input
 from shardwright.ingest.plan import IngestPlan, plan_ingest, planned_fingerprint
 from shardwright.ingest.recipe import IngestRecipe, InputLocation, locate
 from shardwright.ingest.select_spans import becomes_input
-from shardwright.ingest.survey import survey_input
-from shardwright.ingest.tasks import Range, cost_of, worth_processes
+from shardwright.ingest.survey import list_input, read_annotations
+from shardwright.ingest.tasks import Range, cost_of, forget_tasks, worth_processes
 from shardwright.ingest.write_shards import commit_ingest, write_range
-from shardwright.running.processes import map_processes, usable_cores, warm_up
+from shardwright.running.processes import can_fork, map_processes, usable_cores, warm_up
 from shardwright.running.progress import counted, progress
 from shardwright.staging.commit import check_output, discard_assembly, is_committed, open_if_committed, remove_staged
 from shardwright.staging.output import damage
@@ -74,22 +74,26 @@ def ingest(
     """
     recipe, location = _check_call(config, out, workers)
     staging_root = staging_next_to(out) if config.run.staging is None else config.resolve(config.run.staging)
-    surveyed, manifest = survey_input(recipe, location), None
-    if recipe.duplicates.looks_at_pixels and is_committed(out):
-        # The plan decodes images: whether the output is this dataset already is known before.
-        fingerprint = planned_fingerprint(recipe, surveyed)
-        manifest = open_if_committed(out, fingerprint)
+    given, manifest, looks = list_input(recipe, location), None, None
+    processes = _processes(int(cost_of(recipe.images, np.array(given.listing.sizes, np.int64)).sum()), workers)
     # Times of files may name a staging folder that is next to the output, and for this run alone. If a dataset is at
     # the output already, the content of all files decides whether it is this one.
     if config.run.staging is None and not is_remote(str(out)) and not is_committed(out):
-        surveyed = pin_input(surveyed)
+        looks = look_at_input(given, processes)
+    read_annotations(given)
+    if recipe.duplicates.looks_at_pixels and is_committed(out):
+        # The plan decodes images: whether the output is this dataset already is known before.
+        fingerprint = planned_fingerprint(given)
+        manifest = open_if_committed(out, fingerprint)
+    if looks is not None:
+        pin_input(given, looks)
     if manifest is None:
-        if _processes(int(cost_of(recipe.images, np.array(surveyed.listing.sizes, np.int64)).sum()), workers) > 1:
+        if processes > 1:
             warm_up(write_range)  # Their imports take as long as hashing a thousand photographs, which comes first.
         prepared = plan_ingest(
-            recipe, location, surveyed=surveyed, quiet=quiet, staging_root=staging_root, workers=workers
+            recipe, location, surveyed=given, quiet=quiet, staging_root=staging_root, workers=workers
         )
-        del surveyed
+        del given
         plan, fingerprint = prepared.plan, prepared.plan.dataset.fingerprint
         _log_all(log, (*config.notes, *plan.notes))
         manifest = open_if_committed(out, fingerprint)
@@ -99,9 +103,12 @@ def ingest(
             log(f"{damaged} It is replaced now, since what remains of it belongs to this dataset.")
         staging = _open_staging(staging_root, plan)
         with staging.locked():
-            prepared.stage(staging)
-            del prepared  # Its arrays are not needed while shards are written.
-            manifest, notes = _write(plan, staging, config, out, workers, quiet)
+            prepared.stage(staging, inherited=processes == 1 or can_fork())
+            del prepared  # What writers do not need of it is not needed any more.
+            try:
+                manifest, notes = _write(plan, staging, config, out, workers, quiet)
+            finally:
+                forget_tasks(staging, plan.tasks)
         # Now that the folder is not locked, a log that cannot be written is not taken for staging.
         _log_all(log, notes)
     _remove_leftovers(staging_root, config, out, fingerprint)

@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
+from itertools import pairwise
 from typing import Any
 
 import google_crc32c
@@ -109,9 +110,8 @@ def commit_ingest(
 def _records(part: Range, plan: IngestPlan, staging: Staging, threads: int | None) -> Iterator[RecordResult]:
     """Yields the record of each image of a range, or its ledger row where the image or a mask is broken."""
     planned, dialect, options = plan.dataset.shards[part.shard], plan.examples.dialect, plan.recipe.images
-    begins = part.bounds[:-1] if part.number < 0 else part.bounds[part.number : part.number + 1]
-    for begin in begins:
-        read = read_tasks(staging, planned, begin, root=plan.root, name=plan.tasks)
+    for ends in pairwise(part.bounds if part.number < 0 else part.ends):
+        read = read_tasks(staging, planned, ends, root=plan.root, name=plan.tasks)
         if isinstance(dialect, ReadsFiles) and is_remote(dialect.files.root):
             fetch_masks(read, dialect)
         jobs = read_images(read, plan)

@@ -167,7 +167,7 @@ def _results(pool: ProcessPoolExecutor, calls: set[Future[_Out]], lost: str) -> 
 def warm_up(function: Callable[..., Any]) -> None:
     """Starts the server that workers are forked from, and returns at once; does nothing where it runs already.
 
-    If workers are forks of this process (`_can_fork`), there is nothing to start.
+    If workers are forks of this process (`can_fork`), there is nothing to start.
 
     Args:
         function: the function that they will call; its module is imported there.
@@ -214,13 +214,13 @@ def _context() -> BaseContext:
     A process that has started TensorFlow or threads cannot be forked safely. A server that has only imported the
     modules of the workers can, so that they are imported once, and not by each worker.
     """
-    if _can_fork():
+    if can_fork():
         return multiprocessing.get_context("fork")
     fits = len(os.fsencode(util.get_temp_dir())) <= _LONGEST
     return multiprocessing.get_context("forkserver" if fits else "spawn")
 
 
-def _can_fork() -> bool:
+def can_fork() -> bool:
     """Returns whether workers can be forks of this process, which costs a hundredth of what the server's imports do.
 
     A fork has one thread, and locks that other threads held at that moment stay locked in it. So no other thread may
