@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import os
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
@@ -157,33 +158,41 @@ def _write(
     quiet: bool,
 ) -> tuple[Manifest, list[str]]:
     """Writes what is missing of a staged plan, and commits the dataset; returns notes on what was written, too."""
-    ranges, written = write_ranges(plan, staging, workers)
+    ranges, written = write_ranges(plan, staging, workers, lambda part: shown.advance(part.images, part.size))
     images, size = sum(part.images for part in ranges), sum(part.size for part in ranges)
     with progress(images, "writing images", quiet=quiet, size=size) as shown:
-        for part in written:
-            shown.advance(part.images, part.size)
+        deque(written, maxlen=0)
     notes = written_notes(plan, staging.results(plan.dataset.shards))
     build = {"config": config.to_dict(), "runner": "ingest", IMAGE_FOLDER: published(plan.root, config.base)}
     return commit_ingest(plan, staging, out, build), notes
 
 
-def write_ranges(plan: IngestPlan, staging: Staging, workers: int | None = None) -> tuple[list[Range], Iterator[Range]]:
+def write_ranges(
+    plan: IngestPlan,
+    staging: Staging,
+    workers: int | None = None,
+    report: Callable[[Range], object] = lambda part: None,
+) -> tuple[list[Range], Iterator[object]]:
     """Writes the ranges of a staged plan that are not written yet, and their shards, in processes of this machine.
 
     Args:
         plan: the plan.
         staging: its staging folder, locked by the caller.
         workers: processes; by default one per processor, and none for small inputs.
+        report: is called with some images when they are written.
 
     Returns:
-        These ranges, and an iterator that yields each as it is done.
+        These ranges, and an iterator that has to be taken to its end.
     """
     processes = _processes(sum(plan.shard_costs), workers)
     ranges = plan.missing_ranges(staging, processes)
     processes = min(processes, len(ranges))
     threads = max(1, (workers or usable_cores()) // max(1, processes))
     write = partial(write_range, plan=plan.for_writers(), staging=staging, threads=threads)
-    return ranges, map_processes(write, ranges, processes, _LOST)
+    if processes <= 1:
+        # A shard may be all there is, so its images are reported while it is written.
+        return ranges, map(partial(write, report=report), ranges)
+    return ranges, map(report, map_processes(write, ranges, processes, _LOST))
 
 
 def _processes(cost: int, workers: int | None) -> int:
