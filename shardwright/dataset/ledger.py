@@ -126,7 +126,7 @@ def merged(files: Sequence[Path], scratch: Path) -> Iterator[str]:
     if sum(file.stat().st_size for file in files) <= _MERGED_IN_MEMORY:
         lines = [line for file in files for line in file.read_text(encoding="utf-8").split("\n")[:-1]]
         # To sort what is sorted in pieces takes half the time of a merge.
-        lines.sort(key=lambda line: (key_of_line(line), line))
+        lines.sort(key=_order)
         yield from (f"{line}\n" for line in lines)
         return
     rounds = 0
@@ -142,4 +142,8 @@ def merged(files: Sequence[Path], scratch: Path) -> Iterator[str]:
 def _merge(files: Sequence[Path]) -> Iterator[str]:
     with ExitStack() as stack:
         streams: list[IO[str]] = [stack.enter_context(file.open(encoding="utf-8", newline="\n")) for file in files]
-        yield from heapq.merge(*streams, key=lambda line: (key_of_line(line), line))
+        yield from heapq.merge(*streams, key=_order)
+
+
+def _order(line: str) -> tuple[str, str]:
+    return key_of_line(line), line

@@ -191,4 +191,7 @@ def _contents_of_kept(staging: Staging, shards: tuple[PlannedShard, ...]) -> Map
 
 
 def _rows(staging: Staging, shards: tuple[PlannedShard, ...]) -> Iterator[InputRow]:
-    return map(InputRow.from_json, staging.merged_lines(map(inputs_of, shards), (INPUTS_OF_PLAN,)))
+    lines = staging.merged_lines(map(inputs_of, shards), (INPUTS_OF_PLAN,))
+    while some := list(islice(lines, _TOGETHER)):
+        # Parsed together, in half the time.
+        yield from (InputRow(row["key"], *row["row"]) for row in json.loads(f"[{','.join(some)}]"))
