@@ -110,7 +110,7 @@ def _speed_ups(source: Photographs, folder: Path, serial: float, total: float) -
     walls: dict[int, float] = {}
     for workers in _WORKERS:
         name = f"{workers} processes: speed-up"
-        target = (AT_LEAST, 1.85) if workers == 2 else (AT_LEAST, 10) if workers == 16 else ("", None)
+        target = {2: 1.85, 16: 10.0}.get(workers)
         if workers > usable_cores():
             value, how = total / (serial + (total - serial) / workers), "by arithmetic, from the serial share"
         else:
@@ -119,7 +119,7 @@ def _speed_ups(source: Photographs, folder: Path, serial: float, total: float) -
             walls[workers] = time.perf_counter() - started
             value, how = walls[1] / walls[workers], f"measured, {walls[workers]:.2f} s wall"
         if workers > 1:
-            yield Figure(name, value, "x", *target, how)
+            yield Figure(name, value, "x", AT_LEAST if target else "", target, how)
 
 
 def _cleared(folder: Path) -> Path:

@@ -120,12 +120,12 @@ class RowFormat(AnnotationFormat):
         values: dict[str, str] = {}
         survey = Survey(classes=(), listed=bytearray(len(self._images.keys)), hint=self._hint)
         missing: dict[str, int] = {}
-        self._places = (array("i"), array("q")) if self._places is not None else None
+        places = self._places = (array("i"), array("q")) if self._places is not None else None
         for annotation in self._raw_annotations():
             image, problem = annotation.image, annotation.problem
-            if self._places is not None and image is not None and not problem:
-                self._places[0].append(image)
-                self._places[1].append(annotation.line)
+            if places is not None and image is not None and not problem:
+                places[0].append(image)
+                places[1].append(annotation.line)
             if len(survey.names) < SHOWN_NAMES and annotation.name and annotation.name not in survey.names:
                 survey.names.append(annotation.name)
             if problem:

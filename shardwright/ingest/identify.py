@@ -12,9 +12,9 @@ writer make the content ID, so that it is read once, too; until then its state i
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain, islice
+from itertools import chain, islice, repeat
 from operator import itemgetter
 from typing import Any
 
@@ -125,23 +125,10 @@ def identify_input(listed: IngestInput, progress: Progress = SILENT, hashed: Fil
     later = (hashed is None and bool((usable & ~contents.known).any())) or bool(listed.attached_later.any())
     # Without listed checksums both are the same, and the second is of use where no file is read later.
     total, real = new_checksum(), new_checksum() if usable.any() and not later else None
-    keys = iter(listing.keys)
-    for begin in range(0, len(listing.keys), _TOGETHER):
-        some = list(islice(keys, _TOGETHER))
-        places, sizes = range(begin, begin + len(some)), listing.sizes[begin : begin + len(some)]
-        checksums = contents.checksums(begin, places.stop)
-        if rejected:
-            checksums = [None if i in rejected else checksum for i, checksum in zip(places, checksums, strict=True)]
-        identities = checksums
+    for keys, sizes, checksums, identities in _identities(listed, usable, contents):
+        add_files(total, keys, sizes, identities)
         if real is not None:
-            add_files(real, some, sizes, checksums)
-        if usable.any():
-            by_listing = usable[begin : places.stop].tolist()
-            identities = [
-                checksum if not use else None if i in rejected else _listed_identity(listing, i)
-                for i, checksum, use in zip(places, checksums, by_listing, strict=True)
-            ]
-        add_files(total, some, sizes, identities)
+            add_files(real, keys, sizes, checksums)
     if attached is not None:
         listed.attached = FileHashes(len(attached.keys))
         hash_into(listed.attached, attached, np.flatnonzero(~listed.attached_later).tolist(), BLAKE3, SILENT)
@@ -157,6 +144,27 @@ def identify_input(listed: IngestInput, progress: Progress = SILENT, hashed: Fil
     listed.fingerprint = input_fingerprint_of(total, rest)
     listed.content = "" if later else input_fingerprint_of(total if real is None else real, rest)
     return listed
+
+
+def _identities(
+    listed: IngestInput, usable: npt.NDArray[np.bool_], contents: FileHashes
+) -> Iterator[tuple[list[str], Sequence[int], list[str | None], list[str | None]]]:
+    """Yields some thousand files at a time: their keys, sizes, and content IDs, and what identifies them."""
+    listing, rejected = listed.listing, listed.rejected
+    keys, by_listing, any_usable = iter(listing.keys), _listed_identities(listing), bool(usable.any())
+    for begin in range(0, len(listing.keys), _TOGETHER):
+        some = list(islice(keys, _TOGETHER))
+        end = begin + len(some)
+        checksums = identities = contents.checksums(begin, end)
+        if rejected:
+            places = zip(range(begin, end), checksums, strict=True)
+            checksums = identities = [None if i in rejected else checksum for i, checksum in places]
+        if any_usable:
+            rows = zip(range(begin, end), usable[begin:end].tolist(), checksums, by_listing, strict=False)
+            identities = [
+                checksum if not use else None if i in rejected else stated for i, use, checksum, stated in rows
+            ]
+        yield some, listing.sizes[begin:end], checksums, identities
 
 
 def add_files(total: Checksum, keys: Iterable[str], sizes: Iterable[int], identities: Iterable[str | None]) -> None:
@@ -205,9 +213,9 @@ def _rest(listed: IngestInput, attached: Listing | None) -> str:
     for row in rest_rows(listed):
         total.update(canonical_json(row).encode() + b"\n")
     if attached is not None and listed.attached is not None and len(attached.keys):
-        checksums = enumerate(listed.attached.checksums(0, len(attached.keys)))
-        later = listed.attached_later
-        identities = [one or (_listed_identity(attached, i) if later[i] else None) for i, one in checksums]
+        checksums = listed.attached.checksums(0, len(attached.keys))
+        rows = zip(checksums, listed.attached_later.tolist(), _listed_identities(attached), strict=False)
+        identities = [checksum or (stated if later else None) for checksum, later, stated in rows]
         add_files(total, attached.keys, attached.sizes, identities)
     return total.hexdigest()
 
@@ -220,10 +228,10 @@ def _read_by_writers(surveyed: IngestInput, attached: Listing | None) -> npt.NDA
     return np.array([remote and bool(attached.checksum(i)) for i in range(len(attached.keys))], np.bool_)
 
 
-def _listed_identity(listing: Listing, position: int) -> str:
-    """Returns the listed checksum of an object. One that proves less than an MD5 comes with the object's version."""
-    checksum = listing.checksum(position)
-    return checksum if checksum.startswith(MD5) else f"{checksum}@{listing.pin(position)}"
+def _listed_identities(listing: Listing) -> Iterator[str]:
+    """Yields the listed checksums of objects. One that proves less than an MD5 comes with the object's version."""
+    pairs = zip(listing.checksums or repeat(""), listing.pins or repeat(""), strict=False)
+    return (checksum if checksum.startswith(MD5) else f"{checksum}@{pin}" for checksum, pin in pairs)
 
 
 def _usable(surveyed: IngestInput) -> npt.NDArray[np.bool_]:

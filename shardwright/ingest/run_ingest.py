@@ -25,7 +25,7 @@ from shardwright.ingest.identify import look_at_input, pin_input
 from shardwright.ingest.plan import IngestPlan, plan_ingest, planned_fingerprint
 from shardwright.ingest.recipe import IngestRecipe, InputLocation, locate
 from shardwright.ingest.select_spans import becomes_input
-from shardwright.ingest.survey import list_input, read_annotations
+from shardwright.ingest.survey import IngestInput, list_input, read_annotations
 from shardwright.ingest.tasks import Range, cost_of, forget_tasks, worth_processes
 from shardwright.ingest.write_shards import commit_ingest, write_range
 from shardwright.running.processes import can_fork, map_processes, usable_cores, warm_up
@@ -75,19 +75,12 @@ def ingest(
     """
     recipe, location = _check_call(config, out, workers)
     staging_root = staging_next_to(out) if config.run.staging is None else config.resolve(config.run.staging)
-    given, manifest, looks = list_input(recipe, location), None, None
-    processes = _processes(int(cost_of(recipe.images, np.array(given.listing.sizes, np.int64)).sum()), workers)
-    # Times of files may name a staging folder that is next to the output, and for this run alone. If a dataset is at
-    # the output already, the content of all files decides whether it is this one.
-    if config.run.staging is None and not is_remote(str(out)) and not is_committed(out):
-        looks = look_at_input(given, processes)
-    read_annotations(given)
+    given, processes = _read_input(config, recipe, location, out, workers)
+    manifest = None
     if recipe.duplicates.looks_at_pixels and is_committed(out):
         # The plan decodes images: whether the output is this dataset already is known before.
         fingerprint = planned_fingerprint(given)
         manifest = open_if_committed(out, fingerprint)
-    if looks is not None:
-        pin_input(given, looks)
     if manifest is None:
         if processes > 1:
             warm_up(write_range)  # Their imports take as long as hashing a thousand photographs, which comes first.
@@ -133,6 +126,26 @@ def _check_call(config: Config, out: str | os.PathLike[str], workers: int | None
             f"{out}: is inside the input folder {location.images} and would become input. Name another --out."
         )
     return recipe, location
+
+
+def _read_input(
+    config: Config, recipe: IngestRecipe, location: InputLocation, out: str | os.PathLike[str], workers: int | None
+) -> tuple[IngestInput, int]:
+    """Lists the input and reads its annotations, while other processes look at its files.
+
+    Returns:
+        The input, and the number of processes that it is worth.
+    """
+    given, looks = list_input(recipe, location), None
+    processes = _processes(int(cost_of(recipe.images, np.array(given.listing.sizes, np.int64)).sum()), workers)
+    # Times of files may name a staging folder that is next to the output, and for this run alone. If a dataset is at
+    # the output already, the content of all files decides whether it is this one.
+    if config.run.staging is None and not is_remote(str(out)) and not is_committed(out):
+        looks = look_at_input(given, processes)
+    read_annotations(given)
+    if looks is not None:
+        pin_input(given, looks)
+    return given, processes
 
 
 def _log_all(log: Callable[[str], None], notes: Iterable[str]) -> None:
@@ -191,7 +204,7 @@ def write_ranges(
     write = partial(write_range, plan=plan.for_writers(), staging=staging, threads=threads)
     if processes <= 1:
         # A shard may be all there is, so its images are reported while it is written.
-        return ranges, map(partial(write, report=report), ranges)
+        return ranges, map_processes(partial(write, report=report), ranges, 1, _LOST)
     return ranges, map(report, map_processes(write, ranges, processes, _LOST))
 
 

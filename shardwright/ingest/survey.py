@@ -11,6 +11,7 @@ import dataclasses
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -36,11 +37,9 @@ from shardwright.formats.export_record import FoundExport, find_export
 from shardwright.formats.exported import Exported
 from shardwright.formats.head import Head
 from shardwright.formats.image_or_mask import without_masks
-from shardwright.formats.record_listing import holds_records
 from shardwright.formats.rows import CsvFormat
 from shardwright.formats.split_files import Opening, SplitFile, SplitFiles, find_files
 from shardwright.formats.tables import Spans
-from shardwright.formats.tfrecords import TFRecordFormat
 from shardwright.images.decode import header_of, other_header
 from shardwright.images.header import EMPTY_FILE, NOT_AN_IMAGE, ImageError, has_image_ending, is_sidecar
 from shardwright.images.read_header import read_header
@@ -68,6 +67,9 @@ from shardwright.storage import (
 )
 from shardwright.storage.checksum import DIGEST_BYTES, checksum_of
 from shardwright.storage.limits import MOST_KEPT_BYTES
+
+if TYPE_CHECKING:
+    from shardwright.formats.tfrecords import TFRecordFormat
 
 _UNLISTED_MEANS = {
     "empty": "an image without a row has no annotations, and is written",
@@ -293,11 +295,16 @@ def _detect_records(recipe: IngestRecipe, location: InputLocation, files: Listin
         return ""
     if recipe.input.labels.format != "auto" or location.labels is not None:
         return None
-    images = any(has_image_ending(key) for key in files.keys)
-    return None if images else holds_records(files) or None
+    if any(map(has_image_ending, files.keys)):
+        return None
+    from shardwright.formats.record_listing import holds_records
+
+    return holds_records(files) or None
 
 
 def _open_records(recipe: IngestRecipe, files: Listing, evidence: str) -> TFRecordFormat:
+    from shardwright.formats.tfrecords import TFRecordFormat
+
     return TFRecordFormat(
         files,
         task=recipe.task,

@@ -120,7 +120,8 @@ def _records(
     """Yields the record of each image of a range, or its ledger row where the image or a mask is broken."""
     planned, dialect, options = plan.dataset.shards[part.shard], plan.examples.dialect, plan.recipe.images
     numbers = range(len(part.bounds) - 1) if part.number < 0 else [part.number]
-    for number, ends in ((number, part.bounds[number : number + 2]) for number in numbers):
+    for number in numbers:
+        ends = part.bounds[number], part.bounds[number + 1]
         read = read_tasks(staging, planned, ends, root=plan.root, name=plan.tasks)
         if isinstance(dialect, ReadsFiles) and is_remote(dialect.files.root):
             fetch_masks(read, dialect)

@@ -1,5 +1,8 @@
 """What processes share: a dataset has the same bytes whether tasks are in files or in memory that forks inherit."""
 
+import json
+import subprocess
+import sys
 from contextlib import contextmanager
 
 import numpy as np
@@ -10,10 +13,9 @@ from ingesting import config, run, tree
 from property_tests import tries
 
 from shardwright.formats.rows import CsvFormat
-from shardwright.ingest import identify, run_ingest, tasks
+from shardwright.ingest import plan, run_ingest, tasks
 from shardwright.ingest.recipe import IngestRecipe, locate
 from shardwright.ingest.survey import survey_input
-from shardwright.running import processes
 
 # Rows as tables have them: masks, none, several of an image, none of it, a field in quotes with a line end or a
 # comma, too few fields, a number, nothing, and a byte order mark where none belongs.
@@ -84,30 +86,34 @@ def test_a_table_with_lines_that_end_with_a_carriage_return_alone_is_read_in_pas
     assert [annotation.image for annotation in source.annotations()] == [0, 1]
 
 
-@pytest.mark.parametrize("workers", [1, 3])
-def test_tasks_in_files_and_in_memory_make_the_same_dataset(tmp_path, image_input, monkeypatch, workers):
+# In a process that may fork, which this one with its threads may not.
+_WITHOUT_FILES = """
+import json, sys
+from shardwright.config import parse_config
+from shardwright.ingest import identify, ingest, plan, tasks
+from shardwright.running import processes
+assert processes.can_fork()
+tasks._MOST_IMAGES, tasks._SMALL = 6, 0
+identify._WORTH_PROCESSES, identify._TOGETHER = 0, 16
+plan.write_images = plan.write_labels = None
+ingest(parse_config(json.loads(sys.argv[1]), base="/"), sys.argv[2], workers=int(sys.argv[3]), quiet=True)
+assert not tasks._kept
+"""
+
+
+def test_tasks_in_files_and_in_memory_make_the_same_dataset(tmp_path, image_input, monkeypatch):
     raw = {**image_input(tmp_path / "in", images=40), "shards": {"count": 2}}
     run(raw, tmp_path / "whole", workers=1)
-    monkeypatch.setattr(tasks, "_MOST_IMAGES", 6)
-    monkeypatch.setattr(tasks, "_SMALL", 0)
-    monkeypatch.setattr(identify, "_WORTH_PROCESSES", 0)
-    monkeypatch.setattr(identify, "_TOGETHER", 16)
-    kept, written = [], []
-    keep, write = run_ingest.PreparedIngest.stage, tasks.write_images
-    monkeypatch.setattr(tasks, "write_images", lambda *given: written.append(1) or write(*given))
-    monkeypatch.setattr(
-        run_ingest.PreparedIngest,
-        "stage",
-        lambda prepared, staging, **options: kept.append(options) or keep(prepared, staging, **options),
-    )
-    for inherited in (True, False):
-        if workers > 1:
-            monkeypatch.setattr(run_ingest, "can_fork", lambda inherited=inherited: inherited)
-            monkeypatch.setattr(processes, "can_fork", lambda inherited=inherited: inherited)
-        run(raw, tmp_path / f"{inherited}", workers=workers)
-        assert tree(tmp_path / f"{inherited}") == tree(tmp_path / "whole")
-    assert [options["inherited"] for options in kept] == [True, workers == 1]
-    assert not tasks._kept
+    for workers in ("1", "3"):
+        call = [sys.executable, "-c", _WITHOUT_FILES, json.dumps(raw), str(tmp_path / workers), workers]
+        subprocess.run(call, check=True)
+        assert tree(tmp_path / workers) == tree(tmp_path / "whole")
+    written, stage, write = [], plan.PreparedIngest.stage, plan.write_images
+    monkeypatch.setattr(plan, "write_images", lambda *given: written.append(1) or write(*given))
+    monkeypatch.setattr(plan.PreparedIngest, "stage", lambda prepared, staging, inherited: stage(prepared, staging))
+    run(raw, tmp_path / "files", workers=1)
+    assert written
+    assert tree(tmp_path / "files") == tree(tmp_path / "whole")
 
 
 @pytest.mark.parametrize("workers", [1, 2])
