@@ -83,15 +83,15 @@ def _stages(source: Photographs, folder: Path) -> _Stopwatch:
     out, watch, config = _cleared(folder), _Stopwatch(), masked(source)
     recipe, location = IngestRecipe.of(config), locate(config)
     with watch.stage("list the files"):
-        given = list_input(recipe, location)
-        looks = look_at_input(given, 1)
+        surveyed = list_input(recipe, location)
+        looks = look_at_input(surveyed, 1)
     with watch.stage("read the annotations"):
-        read_annotations(given)
+        read_annotations(surveyed)
     with watch.stage("look at the files"):
         if looks is not None:
-            pin_input(given, looks)
+            pin_input(surveyed, looks)
     with watch.stage("plan"):
-        prepared = plan_ingest(recipe, location, surveyed=given)
+        prepared = plan_ingest(recipe, location, surveyed=surveyed)
     plan = prepared.plan
     staging = Staging.open(folder / "staging", plan.dataset.fingerprint, plan.tools)
     with staging.locked():

@@ -74,7 +74,7 @@ class Executor(base_beam_executor.BaseBeamExecutor):
             # Beam's default runner would look and write with one process.
             spread=look.spread if self._beam_pipeline_args else None,
         )
-        records = prepared.given.records
+        records = prepared.surveyed.records
         if records is not None and records.unpacked:
             what = "what compressed TFRecords are unpacked to (unpack them beforehand)"
             reachable(self._beam_pipeline_args, what, records.unpacked)
@@ -95,7 +95,7 @@ class Executor(base_beam_executor.BaseBeamExecutor):
         examples.split_names = artifact_utils.encode_split_names(list(manifest.splits))
         # `file_format` stays unset: it has no value for plain TFRecords, and StatisticsGen rejects unknown values.
         examples_utils.set_payload_format(examples, example_gen_pb2.PayloadFormat.FORMAT_TF_EXAMPLE)
-        spans = prepared.given.spans
+        spans = prepared.surveyed.spans
         set_span(examples, spans.newest or 0, spans.version)
         examples.set_string_custom_property(SOURCE, fingerprint(location.images))
         examples.set_string_custom_property("dataset_fingerprint", manifest.fingerprint)

@@ -33,7 +33,7 @@ from shardwright.storage.fingerprint import canonical_json, text_number
 
 CAPTION_FEATURE = "image/caption/text"
 _LINE_FEED = 10
-Numbers = npt.NDArray[np.int64]
+Numbers = npt.NDArray[np.int32]
 
 
 class RawAnnotation(NamedTuple):
@@ -120,7 +120,7 @@ class RowFormat(AnnotationFormat):
         values: dict[str, str] = {}
         survey = Survey(classes=(), listed=bytearray(len(self._images.keys)), hint=self._hint)
         missing: dict[str, int] = {}
-        places = self._places = (array("i"), array("q")) if self._places is not None else None
+        places = self._places = (array("i"), array("i")) if self._places is not None else None
         for annotation in self._raw_annotations():
             image, problem = annotation.image, annotation.problem
             if places is not None and image is not None and not problem:
@@ -229,48 +229,43 @@ class CsvFormat(RowFormat):
         content = given.table.content
         # A line may end with a carriage return alone, and lines are counted by their line feeds here.
         if type(given.table) is Table and content is not None and content.count(b"\r") == content.count(b"\r\n"):
-            self._places = array("i"), array("q")
+            self._places = array("i"), array("i")
 
     def reader(self) -> Callable[[Sequence[int]], Iterator[Annotation]] | None:
         if self._places is None or self._table.content is None:
             return None
-        images, lines = (np.array(numbers) for numbers in self._places)
-        begins = np.append(0, np.flatnonzero(np.frombuffer(self._table.content, np.uint8) == _LINE_FEED) + 1)[lines - 1]
+        images, lines = (np.array(numbers, np.int32) for numbers in self._places)
+        line_begins = np.append(0, np.flatnonzero(np.frombuffer(self._table.content, np.uint8) == _LINE_FEED) + 1)
         # What comes before the next sound row is part of one, or belongs to no image.
-        ends, next_lines = (np.append(numbers[1:], [0]) for numbers in (begins, lines))
-        ends[-1:], next_lines[-1:] = len(self._table.content), lines[-1:] + 1
-        order = np.argsort(images, kind="stable")
-        return partial(self._read_rows, order, images[order], (lines, next_lines), (begins, ends))
+        begins = np.append(line_begins[lines - 1], len(self._table.content)).astype(np.int32)
+        order = np.argsort(images, kind="stable").astype(np.int32)
+        return partial(self._read_rows, order, images[order], np.append(lines, lines[-1:] + 1), begins)
 
     def _read_rows(
-        self,
-        order: Numbers,
-        images: Numbers,
-        lines: tuple[Numbers, Numbers],
-        ends: tuple[Numbers, Numbers],
-        of: Sequence[int],
+        self, order: Numbers, images: Numbers, lines: Numbers, begins: Numbers, of: Sequence[int]
     ) -> Iterator[Annotation]:
         """Reads the rows of some images, as a table of their lines alone.
 
         Args:
-            order: numbers of the rows in the order of their images.
-            images: these images.
-            lines: the first line of each row, and that of the next row.
-            ends: the first byte of each row, and that of the next row.
+            order: numbers of the rows in the order of their images, int32 (n,).
+            images: these images, int32 (n,).
+            lines: the first line of each row, and one after the last, int32 (n + 1,).
+            begins: likewise the first byte.
             of: the images to read.
         """
-        assert self._table.content is not None, "see `reader`"
+        content = self._table.content
+        assert content is not None, "see `reader`"
         bounds = zip(np.searchsorted(images, of), np.searchsorted(images, of, "right"), strict=True)
         rows = np.sort(np.concatenate([order[:0], *(order[begin:end] for begin, end in bounds)]))
-        pieces = zip(*(numbers[rows].tolist() for numbers in ends), strict=True)
+        pieces = zip(begins[rows].tolist(), begins[rows + 1].tolist(), strict=True)
         # A byte order mark at the start of a row would not be one there.
-        text = b"".join([codecs.BOM_UTF8, *(self._table.content[begin:end] for begin, end in pieces)])
-        first, after = (numbers[rows] for numbers in lines)
-        line_of = dict(zip((np.cumsum(after - first) - (after - first) + 1).tolist(), first.tolist(), strict=True))
+        text = b"".join([codecs.BOM_UTF8, *(content[begin:end] for begin, end in pieces)])
+        counts = lines[rows + 1] - lines[rows]
+        line_of = dict(zip((np.cumsum(counts) - counts + 1).tolist(), lines[rows].tolist(), strict=True))
         part = copy(self)
         part._table = replace(self._table, content=text, headless=True)
-        for annotation in part.annotations():
-            yield annotation._replace(row=line_of[annotation.row])
+        for image, label, mask, line, values, size in part.annotations():
+            yield Annotation(image, label, mask, line_of[line], values, size)
 
     @property
     def header(self) -> tuple[str, ...]:

@@ -82,19 +82,19 @@ def inputs_of(planned: PlannedShard) -> str:
     return f"inputs/{planned.split}-{shard_name(planned.number, planned.total)}.jsonl"
 
 
-def rows_of_plan(given: IngestInput, planned: npt.NDArray[np.bool_], same: DuplicateDecision) -> Iterator[InputRow]:
+def rows_of_plan(surveyed: IngestInput, planned: npt.NDArray[np.bool_], same: DuplicateDecision) -> Iterator[InputRow]:
     """Yields the rows of files that are in no shard. An object of unknown content is read here.
 
     Args:
-        given: the input.
+        surveyed: the input.
         planned: which files are in a shard, bool (n,).
         same: the duplicates.
     """
-    listing, contents, algorithm = given.listing, given.contents, given.recipe.images.checksum
+    listing, contents, algorithm = surveyed.listing, surveyed.contents, surveyed.recipe.images.checksum
     for i in np.flatnonzero(~planned).tolist():
-        row = InputRow(listing.keys[i], listing.sizes[i], listed=listing.checksum(i), counts=i not in given.rejected)
+        row = InputRow(listing.keys[i], listing.sizes[i], listed=listing.checksum(i), counts=i not in surveyed.rejected)
         content, kept = contents.get(i), same.kept_image(i)
-        if content is None and row.counts and given.identified[i]:
+        if content is None and row.counts and surveyed.identified[i]:
             if kept != i and planned[kept] and not contents.known[kept]:
                 yield row._replace(same=listing.keys[kept])
                 continue
@@ -103,19 +103,19 @@ def rows_of_plan(given: IngestInput, planned: npt.NDArray[np.bool_], same: Dupli
         yield row if content is None else row._replace(content_id=content.content_id.hex(), crc32c=content.crc32c)
 
 
-def rest_lines(given: IngestInput) -> Iterator[str]:
+def rest_lines(surveyed: IngestInput) -> Iterator[str]:
     """Yields what the fingerprint of the input covers besides the images, as lines of JSON.
 
     A list is a row of it. A mapping is a file that the writers read, whose content ID completes the row.
     """
-    for row in rest_rows(given):
+    for row in rest_rows(surveyed):
         yield canonical_json(row) + "\n"
-    files = given.source.attachments()
-    if files is None or given.attached is None:
+    files = surveyed.source.attachments()
+    if files is None or surveyed.attached is None:
         return
-    for i, content in enumerate(given.attached):
+    for i, content in enumerate(surveyed.attached):
         key, size = files.keys[i], files.sizes[i]
-        if given.attached_later[i]:
+        if surveyed.attached_later[i]:
             yield canonical_json({"key": key, "size": size, "path": files.path(i), "pin": files.pin(i)}) + "\n"
         else:
             yield canonical_json([key, size, content.content_id.hex() if content else None]) + "\n"

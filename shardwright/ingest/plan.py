@@ -114,7 +114,7 @@ class PreparedIngest:
 
     Attributes:
         plan: the plan.
-        given: the input; what writers have then is no longer in it.
+        surveyed: the input; what writers have then is no longer in it.
         positions: shard -> positions in the listing, in the order of the records.
         rejected: ledger rows of images that are rejected before any shard is written.
         same: the decision about duplicates.
@@ -122,7 +122,7 @@ class PreparedIngest:
     """
 
     plan: IngestPlan
-    given: IngestInput
+    surveyed: IngestInput
     positions: dict[PlannedShard, Positions]
     rejected: list[LedgerRow]
     same: DuplicateDecision
@@ -148,46 +148,48 @@ class PreparedIngest:
         Raises:
             CheckFailed: a file of annotations has changed since the input was surveyed.
         """
-        plan, given = self.plan, self.given
-        listing = given.listing
+        plan, surveyed = self.plan, self.surveyed
+        listing = surveyed.listing
         if plan.recorded and not staging.path(INPUTS_OF_PLAN).exists():
             # The rows of the files that no writer reads.
             planned = np.zeros(len(listing.keys), np.bool_)
             for images in self.positions.values():
                 planned[images] = True
-            staging.write_lines(REST_OF_INPUT, rest_lines(given))
-            rows = rows_of_plan(given, planned, self.same)
+            staging.write_lines(REST_OF_INPUT, rest_lines(surveyed))
+            rows = rows_of_plan(surveyed, planned, self.same)
             staging.write_lines(INPUTS_OF_PLAN, (f"{row.to_json()}\n" for row in rows))
         elif not plan.recorded and INPUTS_FILE in plan.dataset.kept and not staging.path(INPUTS_FILE).exists():
-            lines = input_lines(listing, given.contents, given.probed)
+            lines = input_lines(listing, surveyed.contents, surveyed.probed)
             staging.write_lines(INPUTS_FILE, checksummed_lines(lines))
-        tasks = Tasks(listing, given.contents, given.probed, None if self.locations is None else self.locations.at)
-        reader = given.source.reader() if inherited and given.source.attachments() is None else None
+        tasks = Tasks(
+            listing, surveyed.contents, surveyed.probed, None if self.locations is None else self.locations.at
+        )
+        reader = surveyed.source.reader() if inherited and surveyed.source.attachments() is None else None
         if reader is not None or not staging.path(plan.tasks).is_dir():
             staging.write_rows(_PLAN_ROWS, self.rejected)
         if reader is None and not staging.path(plan.tasks).is_dir():
             with new_tasks(staging.root, plan.tasks) as folder:
-                if given.records is not None:
-                    tasks.listing = given.records.move_to(folder.parent / _UNPACKED)
+                if surveyed.records is not None:
+                    tasks.listing = surveyed.records.move_to(folder.parent / _UNPACKED)
                 self._write_tasks(folder, tasks)
                 # Images need no such check: their hashes are compared with each record.
-                given.guard.check_unchanged()
+                surveyed.guard.check_unchanged()
         else:
             if reader is not None:
                 keep_tasks(staging, plan.tasks, tasks, self.positions, reader)
-            given.guard.check_unchanged()
+            surveyed.guard.check_unchanged()
         if elsewhere:
             share_tasks(staging, self.positions, plan.bounds, plan.tasks)
 
     def _write_tasks(self, folder: Path, tasks: Tasks) -> None:
-        given, bounds = self.given, self.plan.bounds
-        annotations, attached = given.source.annotations(), given.source.attachments()
-        if attached is not None and given.attached is not None:
-            annotations = _pinned(annotations, attached, given.attached, given.attached_later)
+        surveyed, bounds = self.surveyed, self.plan.bounds
+        annotations, attached = surveyed.source.annotations(), surveyed.source.attachments()
+        if attached is not None and surveyed.attached is not None:
+            annotations = _pinned(annotations, attached, surveyed.attached, surveyed.attached_later)
         write_images(folder, self.positions, bounds, tasks)
         # The hashes of a million images are large, and not needed while their annotations fill the memory.
         tasks.contents, tasks.probed, tasks.copied = FileHashes(), None, None
-        given.contents, given.probed, self.locations = FileHashes(), None, None
+        surveyed.contents, surveyed.probed, self.locations = FileHashes(), None, None
         trim_heap()
         write_labels(folder, self.positions, bounds, len(tasks.listing.keys), annotations)
 
@@ -241,51 +243,47 @@ def plan_ingest(
         UsageError: see `survey_input`.
         CheckFailed: see `survey_input`, `find_duplicates` and `split_images`; or the input is not the expected one.
     """
-    given = survey_input(recipe, location) if surveyed is None else surveyed
+    surveyed = survey_input(recipe, location) if surveyed is None else surveyed
     cache = None if staging_root is None else os.path.join(local_folder(staging_root), PROBED)
-    read_input(given, cache=cache, workers=workers, spread=spread, quiet=quiet)
-    if expected_fingerprint not in (None, given.fingerprint):
+    read_input(surveyed, cache=cache, workers=workers, spread=spread, quiet=quiet)
+    if expected_fingerprint not in (None, surveyed.fingerprint):
         raise CheckFailed(
-            f"{location.images}: the input has changed since the run began (content {given.fingerprint[:12]}, "
+            f"{location.images}: the input has changed since the run began (content {surveyed.fingerprint[:12]}, "
             f"expected {str(expected_fingerprint)[:12]}). Run it again."
         )
-    source, locations, reused = _match_previous(given)
-    listing, rejected = given.listing, _rejected(given)
+    source, locations, reused = _match_previous(surveyed)
+    listing, rejected = surveyed.listing, _rejected(surveyed)
     alive = np.ones(len(listing.keys), dtype=np.bool_)
     alive[list(rejected)] = False
-    options = resolve_method(recipe.split, given, alive)
-    predefined = options.method == PREDEFINED
-    same = find_duplicates(
-        recipe.duplicates, listing.keys, given.same, given.probed, alive, given.labels_of, predefined=predefined
-    )
+    options = resolve_method(recipe.split, surveyed, alive)
+    compared = listing.keys, surveyed.same, surveyed.probed, alive, surveyed.labels_of
+    same = find_duplicates(recipe.duplicates, *compared, predefined=options.method == PREDEFINED)
     alive[list(same.rows)] = False
     classes = None
     if recipe.shards.balance == "class" or recipe.split.method == "stratified" or recipe.split.stratify:
-        classes = class_sets(given.source.annotations(), len(listing.keys), given.source.dialect)
+        classes = class_sets(surveyed.source.annotations(), len(listing.keys), surveyed.source.dialect)
     accepted = np.flatnonzero(alive)
-    split = split_images(options, location.previous, given, given.contents, accepted, classes, same)
-    sizes = np.array(listing.sizes, dtype=np.int64)
-    stored = recipe.images.stored_bytes
-    positions = cut_shards(
-        split.orders, sizes if stored is None else np.full_like(sizes, stored), recipe.shards, classes
-    )
-    moved = moved_notes(recipe.split, given, split.orders)
-    notes = (*given.survey.notes, *given.notes, *same.notes, *split.notes, *moved, *reused)
-    plan = _ingest_plan(given, positions, source, notes)
-    rows = _early_rows(given, {**rejected, **split.refused}, same, split.orders)
-    return PreparedIngest(plan, given, positions, rows, same, locations)
+    split = split_images(options, location.previous, surveyed, surveyed.contents, accepted, classes, same)
+    sizes, stored = np.array(listing.sizes, dtype=np.int64), recipe.images.stored_bytes
+    sizes = sizes if stored is None else np.full_like(sizes, stored)
+    positions = cut_shards(split.orders, sizes, recipe.shards, classes)
+    moved = moved_notes(recipe.split, surveyed, split.orders)
+    notes = (*surveyed.survey.notes, *surveyed.notes, *same.notes, *split.notes, *moved, *reused)
+    plan = _ingest_plan(surveyed, positions, source, notes)
+    rows = _early_rows(surveyed, {**rejected, **split.refused}, same, split.orders)
+    return PreparedIngest(plan, surveyed, positions, rows, same, locations)
 
 
-def _match_previous(given: IngestInput) -> tuple[CopySource | None, PreviousLocations | None, list[str]]:
+def _match_previous(surveyed: IngestInput) -> tuple[CopySource | None, PreviousLocations | None, list[str]]:
     """Returns the previous dataset that records are copied from, where they are in it, and notes."""
-    recipe, previous, known = given.recipe, given.previous, given.known
+    recipe, previous, known = surveyed.recipe, surveyed.previous, surveyed.known
     if previous is None or known is None:
         return None, None, []
     options = recipe.options()["images"]
     if not previous.may_reuse(options):
         note = f"reuse_from: {previous.dataset.root} stores other pixels (images), so every image is read"
         return None, None, [*known.notes, note]
-    locations, damaged = previous.locations(given.listing, known)
+    locations, damaged = previous.locations(surveyed.listing, known)
     notes = [*known.notes, *damaged, *previous.check_origins()]
     return previous.source(options, _tools(recipe)), locations, notes
 
@@ -294,11 +292,11 @@ def _tools(recipe: IngestRecipe) -> str:
     return f"pillow {PIL.__version__}" if recipe.images.may_encode else ""
 
 
-def _rejected(given: IngestInput) -> dict[int, Refusal]:
+def _rejected(surveyed: IngestInput) -> dict[int, Refusal]:
     """Returns why images are rejected so far, by position. The first reason that was found counts."""
-    unread = np.flatnonzero(~given.identified).tolist()
-    unreadable = {i: Refusal(given.listing.keys[i], *UNREADABLE) for i in unread}
-    return {**(given.probed.rejected if given.probed is not None else {}), **unreadable, **given.rejected}
+    unread = np.flatnonzero(~surveyed.identified).tolist()
+    unreadable = {i: Refusal(surveyed.listing.keys[i], *UNREADABLE) for i in unread}
+    return {**(surveyed.probed.rejected if surveyed.probed is not None else {}), **unreadable, **surveyed.rejected}
 
 
 def _early_rows(
@@ -322,21 +320,21 @@ def _early_rows(
 
 
 def _ingest_plan(
-    given: IngestInput, shards: Mapping[PlannedShard, Positions], source: CopySource | None, notes: tuple[str, ...]
+    surveyed: IngestInput, shards: Mapping[PlannedShard, Positions], source: CopySource | None, notes: tuple[str, ...]
 ) -> IngestPlan:
     """Describes the dataset and its writing.
 
     Args:
-        given: the input.
+        surveyed: the input.
         shards: shard -> positions of its images.
         source: the previous dataset that images are copied from.
         notes: what was detected.
     """
-    recipe, listing, survey = given.recipe, given.listing, given.survey
-    examples = example_spec(recipe, given)
+    recipe, listing, survey = surveyed.recipe, surveyed.listing, surveyed.survey
+    examples = example_spec(recipe, surveyed)
     measured = recipe.images.verify == FULL and not recipe.duplicates.looks_at_pixels
     # Kept where it can spare the next dataset any work.
-    keep_inputs = given.probed is not None or measured or (given.read_later and not given.pinned)
+    keep_inputs = surveyed.probed is not None or measured or (surveyed.read_later and not surveyed.pinned)
     keep_inputs = keep_inputs or bool(listing.checksums)
     sizes = np.array(listing.sizes, dtype=np.int64)
     cost = cost_of(recipe.images, sizes)
@@ -348,18 +346,18 @@ def _ingest_plan(
         classes=examples.classes,
         # With the classes that were detected, so that stating them in the configuration makes no difference.
         recipe=recipe.with_classes(survey.classes).options(),
-        parent=given.fingerprint,
+        parent=surveyed.fingerprint,
         labels=labels_kind(recipe.task, survey),
         features=examples.stored.kinds,
         names=examples.stored.names,
-        inputs=len(listing.keys) + len(listing.refused) + len(survey.refused) + len(given.spans.passed_over),
+        inputs=len(listing.keys) + len(listing.refused) + len(survey.refused) + len(surveyed.spans.passed_over),
         shards=tuple(shards),
         rows=(_PLAN_ROWS,),
         max_rejects=recipe.rejects.max_fraction,
         further_parents={} if recipe.split.keep_from is None else {"previous": recipe.split.keep_from},
         kept=(INPUTS_FILE,) if keep_inputs else (),
-        content=given.content,
-        listed=not given.pinned,
+        content=surveyed.content,
+        listed=not surveyed.pinned,
     )
     return IngestPlan(
         dataset=dataset,
@@ -371,7 +369,7 @@ def _ingest_plan(
         shard_costs=tuple(int(cost[images].sum()) for images in shards.values()),
         bounds=bounds,
         tasks=f"tasks-{ranges[:16]}",
-        recorded=given.read_later or measured,
+        recorded=surveyed.read_later or measured,
         source=source,
     )
 

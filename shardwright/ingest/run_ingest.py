@@ -75,19 +75,19 @@ def ingest(
     """
     recipe, location = _check_call(config, out, workers)
     staging_root = staging_next_to(out) if config.run.staging is None else config.resolve(config.run.staging)
-    given, processes = _read_input(config, recipe, location, out, workers)
+    surveyed, processes = _read_input(config, recipe, location, out, workers)
     manifest = None
     if recipe.duplicates.looks_at_pixels and is_committed(out):
         # The plan decodes images: whether the output is this dataset already is known before.
-        fingerprint = planned_fingerprint(given)
+        fingerprint = planned_fingerprint(surveyed)
         manifest = open_if_committed(out, fingerprint)
     if manifest is None:
         if processes > 1:
             warm_up(write_range)  # Their imports take as long as hashing a thousand photographs, which comes first.
         prepared = plan_ingest(
-            recipe, location, surveyed=given, quiet=quiet, staging_root=staging_root, workers=workers
+            recipe, location, surveyed=surveyed, quiet=quiet, staging_root=staging_root, workers=workers
         )
-        del given
+        del surveyed
         plan, fingerprint = prepared.plan, prepared.plan.dataset.fingerprint
         _log_all(log, (*config.notes, *plan.notes))
         manifest = open_if_committed(out, fingerprint)
@@ -136,16 +136,16 @@ def _read_input(
     Returns:
         The input, and the number of processes that it is worth.
     """
-    given, looks = list_input(recipe, location), None
-    processes = _processes(int(cost_of(recipe.images, np.array(given.listing.sizes, np.int64)).sum()), workers)
+    surveyed, looks = list_input(recipe, location), None
+    processes = _processes(int(cost_of(recipe.images, np.array(surveyed.listing.sizes, np.int64)).sum()), workers)
     # Times of files may name a staging folder that is next to the output, and for this run alone. If a dataset is at
     # the output already, the content of all files decides whether it is this one.
     if config.run.staging is None and not is_remote(str(out)) and not is_committed(out):
-        looks = look_at_input(given, processes)
-    read_annotations(given)
+        looks = look_at_input(surveyed, processes)
+    read_annotations(surveyed)
     if looks is not None:
-        pin_input(given, looks)
-    return given, processes
+        pin_input(surveyed, looks)
+    return surveyed, processes
 
 
 def _log_all(log: Callable[[str], None], notes: Iterable[str]) -> None:
