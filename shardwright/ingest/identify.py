@@ -12,7 +12,7 @@ writer make the content ID, so that it is read once, too; until then its state i
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, islice, repeat
 from operator import itemgetter
@@ -53,7 +53,7 @@ _WORTH_PROCESSES = 2 * _TOGETHER
 _LOST = "A process that was looking at files has died; out of memory? Run it again, perhaps with fewer --workers."
 
 
-Looks = Iterator[tuple[int, StringArray, npt.NDArray[np.uint8]]]
+Looks = Generator[tuple[int, StringArray, npt.NDArray[np.uint8]], None, None]
 
 
 def look_at_input(listed: IngestInput, processes: int) -> Looks | None:

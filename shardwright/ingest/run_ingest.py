@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import closing, nullcontext, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -142,9 +142,11 @@ def _read_input(
     # the output already, the content of all files decides whether it is this one.
     if config.run.staging is None and not is_remote(str(out)) and not is_committed(out):
         looks = look_at_input(surveyed, processes)
-    read_annotations(surveyed)
-    if looks is not None:
-        pin_input(surveyed, looks)
+    # After an error or a question nobody waits for the looks.
+    with nullcontext() if looks is None else closing(looks):
+        read_annotations(surveyed)
+        if looks is not None:
+            pin_input(surveyed, looks)
     return surveyed, processes
 
 
