@@ -141,6 +141,8 @@ def _read_input(
     # Times of files may name a staging folder that is next to the output, and for this run alone. If a dataset is at
     # the output already, the content of all files decides whether it is this one.
     if config.run.staging is None and not is_remote(str(out)) and not is_committed(out):
+        if processes > 1:
+            warm_up(write_range)  # The server that workers are forked from is one for all of them.
         looks = look_at_input(surveyed, processes)
     # After an error or a question nobody waits for the looks.
     with nullcontext() if looks is None else closing(looks):
