@@ -13,6 +13,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from importlib import import_module
 from typing import Any, NamedTuple, Protocol
 
 from shardwright.text.escaping import escape, escaped_streams, unescaped
@@ -136,16 +137,16 @@ def _notebook_cell() -> Callable[[_State], None] | None:
     shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
     if not hasattr(shell, "kernel"):  # A terminal of IPython is one.
         return None
-    from IPython.display import Pretty, display
-
+    # Not a package that we need: it is there where its kernel runs.
+    cell = import_module("IPython.display")
     shown: list[Any] = []
 
     def show(state: _State) -> None:
-        line = Pretty(escape(state.line()))
+        line = cell.Pretty(escape(state.line()))
         if shown:
             shown[0].update(line)
         else:
-            shown.append(display(line, display_id=True))
+            shown.append(cell.display(line, display_id=True))
 
     return show
 
