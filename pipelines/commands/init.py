@@ -12,7 +12,7 @@ from typing import Any
 
 from shardwright.display.readings import Column
 from shardwright.errors import Reading, ShardwrightError, UsageError
-from shardwright.ingest import SurveyedInput
+from shardwright.ingest import IngestInput
 from shardwright.pipelines.commands.files import check_free, picture_file, write
 from shardwright.pipelines.commands.results import print_json
 from shardwright.pipelines.commands.settings import settings_of
@@ -120,7 +120,7 @@ def _detect(
         pictures: the PNG of `--show`, empty for the terminal; `None` without the option.
     """
 
-    def survey(options: Mapping[str, Any]) -> SurveyedInput:
+    def survey(options: Mapping[str, Any]) -> IngestInput:
         return detect_input(folder, labels, {**stated, **options}).input.surveyed
 
     while True:

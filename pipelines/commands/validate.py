@@ -19,7 +19,7 @@ from shardwright.config.yaml_text import dump_yaml
 from shardwright.dataset.ledger import UNLISTED
 from shardwright.drift.monitor import open_reference
 from shardwright.errors import ShardwrightError
-from shardwright.ingest import IngestRecipe, SurveyedInput, locate, survey_input
+from shardwright.ingest import IngestInput, IngestRecipe, locate, survey_input
 from shardwright.ingest.baseline import run_root, without_baseline
 from shardwright.ingest.select_spans import becomes_input
 from shardwright.ingest.trial import try_images
@@ -102,7 +102,7 @@ class _DataTrial(NamedTuple):
         ends: whether an ingest would end for too many rejects.
     """
 
-    surveyed: SurveyedInput
+    surveyed: IngestInput
     tried: int
     unread: Sequence[Refusal]
     known: Sequence[Refusal]

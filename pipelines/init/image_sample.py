@@ -22,7 +22,7 @@ from shardwright.formats.base import IGNORE
 from shardwright.images.decode import convert, decode
 from shardwright.images.header import ImageError
 from shardwright.images.read_header import read_header
-from shardwright.ingest.survey import SurveyedInput
+from shardwright.ingest.survey import IngestInput
 from shardwright.ingest.trial import try_images
 from shardwright.masks.rle import area
 from shardwright.pipelines.init.inventory import LOSSLESS
@@ -160,7 +160,7 @@ def _check_rejects(found: DetectedInput, sample: ImageSample) -> None:
     raise error.with_readings(*readings)
 
 
-def find_masks(surveyed: SurveyedInput, max_pixels: int, aside: Collection[int]) -> tuple[Sequence[str], Sequence[str]]:
+def find_masks(surveyed: IngestInput, max_pixels: int, aside: Collection[int]) -> tuple[Sequence[str], Sequence[str]]:
     """Looks at some files at even distances.
 
     Args:

@@ -20,7 +20,7 @@ from shardwright.formats.split_files import find_files
 from shardwright.images.header import has_image_ending
 from shardwright.ingest.recipe import IngestRecipe, InputLocation, locate
 from shardwright.ingest.select_spans import read_spans
-from shardwright.ingest.survey import SurveyedInput, survey_input
+from shardwright.ingest.survey import IngestInput, survey_input
 from shardwright.storage import is_remote, list_inputs
 from shardwright.storage.spans import NEWEST, Choice
 
@@ -44,7 +44,7 @@ class DetectedInput:
 
     options: Mapping[str, Any]
     config: Config
-    surveyed: SurveyedInput
+    surveyed: IngestInput
     notes: tuple[str, ...]
 
     @cached_property

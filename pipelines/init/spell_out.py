@@ -13,7 +13,7 @@ from shardwright.config.parse_values import option_at
 from shardwright.config.yaml_text import dump_yaml
 from shardwright.formats.classes import as_integer
 from shardwright.images.colors import COLOR, show_value
-from shardwright.ingest.survey import SurveyedInput
+from shardwright.ingest.survey import IngestInput
 from shardwright.pipelines.commands.validate import plain_values
 from shardwright.pipelines.init.choose_split import ChosenSplit
 from shardwright.pipelines.init.image_sample import ImageSample
@@ -135,7 +135,7 @@ def _reasons(found: DetectedInput) -> dict[str, str]:
     return comments
 
 
-def _counted(surveyed: SurveyedInput, sample: ImageSample) -> str:
+def _counted(surveyed: IngestInput, sample: ImageSample) -> str:
     size = f", mostly {sample.size[0]}x{sample.size[1]}" if sample.size else ""
     images = counted(len(surveyed.listing.keys), "image")
     return f"{images}, {sum(surveyed.listing.sizes) / 1e6:,.1f} MB{size} (height x width)"
@@ -154,7 +154,7 @@ def _input(found: DetectedInput, comments: dict[str, str]) -> InputConfig:
     return replace(section, labels=labels, classes=classes, unlisted_images=unlisted)
 
 
-def _classes(surveyed: SurveyedInput) -> Mapping[str, int | None] | None:
+def _classes(surveyed: IngestInput) -> Mapping[str, int | None] | None:
     """Returns the classes as they were detected, with the numbers that the annotations have for them."""
     survey = surveyed.survey
     if survey.values:

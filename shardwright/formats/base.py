@@ -272,6 +272,13 @@ class AnnotationFormat(ABC):
     def annotations(self) -> Iterator[Annotation]:
         """Streams the annotations of images of the listing. Called after `survey`."""
 
+    def reader(self) -> Callable[[Sequence[int]], Iterator[Annotation]] | None:
+        """Returns what reads the annotations of some images, by position, without those of all others.
+
+        They come in the order of `annotations`. `None` where that is the only way to read them. Called after `survey`.
+        """
+        return None
+
     def resolved(self, options: LabelsConfig) -> LabelsConfig:
         """Returns `input.labels` with all that was detected. Called after `survey`.
 
