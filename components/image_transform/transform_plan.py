@@ -89,11 +89,11 @@ class TransformWork:
         return TransformWork(staging, source.root, shards, how, dataset.outline())
 
 
-def write_numbered(number: int, work: TransformWork) -> int:
+def write_numbered(number: int, work: TransformWork, threads: int | None = None) -> int:
     """Writes a shard by its position in `work.shards`; see `rewrite.transform_shard`."""
     planned, path, checksum = work.shards[number]
     facts = FactsCollector(work.outline, planned.total)
-    return transform_shard(work.staging, planned, os.path.join(work.root, path), checksum, work.how, facts)
+    return transform_shard(work.staging, planned, os.path.join(work.root, path), checksum, work.how, facts, threads)
 
 
 def open_staging(root: str, plan: DatasetPlan) -> Staging:

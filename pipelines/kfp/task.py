@@ -109,7 +109,7 @@ def _transform(options: argparse.Namespace, scratch: Path) -> int:
             dataset = str(Path(folder, "dataset"))
             fetch_folder(options.dataset, Path(dataset))
         beam = (*config.beam.options, *config.beam.per_component.get("ImageTransform", ()))
-        manifest = transform_dataset(dataset, transform_recipe(config), Path(folder, "out"), beam=beam)
+        manifest = transform_dataset(dataset, transform_recipe(config), Path(folder, "out"), beam=beam or None)
         for name, place in ((GRAPH, options.graph), (EXAMPLES, options.transformed)):
             _deliver(Path(folder, "out", name), place)
     _print_summary(manifest)
