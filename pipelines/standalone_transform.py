@@ -12,8 +12,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from shardwright.components.image_transform.transform_images import transform_images
-from shardwright.components.image_transform.transform_plan import plan_transform
-from shardwright.components.image_transform.transform_recipe import read_recipe
+from shardwright.components.image_transform.transform_plan import plan_of_config
+from shardwright.components.image_transform.transform_recipe import transform_recipe
+from shardwright.config import Config
 from shardwright.dataset.manifest import Manifest
 from shardwright.dataset.reader import ImageDataset
 from shardwright.errors import ShardwrightError, UsageError
@@ -34,7 +35,7 @@ SCHEMA = "post_transform_schema"
 
 def transform_dataset(
     dataset: str,
-    recipe: str,
+    config: Config,
     out: str | os.PathLike[str],
     *,
     staging: str | None = None,
@@ -45,7 +46,7 @@ def transform_dataset(
 
     Args:
         dataset: folder or URL that `shardwright ingest` wrote.
-        recipe: the result of `transform_recipe` for a configuration.
+        config: its sections `transform` and `rejects`, and the task.
         out: folder to make, with a subfolder for each output. If it contains the same transform, nothing is done.
         staging: folder or bucket of finished shards, which the next attempt uses again; by default next to `out`.
         workers: processes; by default one for each core.
@@ -56,7 +57,7 @@ def transform_dataset(
 
     Raises:
         UsageError: `out` is on a bucket, inside the dataset, or contains something else.
-        ShardwrightError: the dataset or the recipe is wrong, or too many images were rejected.
+        ShardwrightError: the dataset or the configuration is wrong, or too many images were rejected.
     """
     if is_remote(os.fspath(out)):
         raise UsageError(f"{out}: a transform writes to this machine only. Name a folder, and copy it later.")
@@ -65,7 +66,8 @@ def transform_dataset(
     own = staging_next_to(out)
     source = ImageDataset.open(dataset)
     check_not_inside(out, source.root)
-    wanted = plan_transform(source, *read_recipe(recipe)).dataset.fingerprint
+    plan = plan_of_config(source, config)
+    wanted = plan.dataset.fingerprint
     if out.exists():
         finished = open_if_committed(out / EXAMPLES, wanted) if (out / EXAMPLES).is_dir() else None
         if finished is not None and (beam is None or (out / SCHEMA).is_dir()):
@@ -77,9 +79,9 @@ def transform_dataset(
     with assembling(out, fingerprint([wanted, out.name])) as folder:
         if beam is None:
             examples, graph = folder / EXAMPLES, folder / GRAPH
-            transform_images(source, recipe, examples, graph=graph, staging=staging or str(own), workers=workers)
+            transform_images(source, plan, examples, graph=graph, staging=staging or str(own), workers=workers)
         else:
-            _run_component(dataset, recipe, folder, staging, own, list(beam))
+            _run_component(dataset, transform_recipe(config), folder, staging, own, list(beam))
         remove_staged(own, out)
         manifest = ImageDataset.open(folder / EXAMPLES).manifest
         appear(folder, out)

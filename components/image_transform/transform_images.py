@@ -30,10 +30,8 @@ from shardwright.components.image_transform.transform_plan import (
     TransformPlan,
     TransformWork,
     open_staging,
-    plan_transform,
     write_numbered,
 )
-from shardwright.components.image_transform.transform_recipe import read_recipe
 from shardwright.dataset.manifest import Manifest
 from shardwright.dataset.reader import ImageDataset
 from shardwright.dataset.train_statistics import STATISTICS_FILE
@@ -126,7 +124,7 @@ def commit_transformed(plan: TransformPlan, staging: Staging, out: str | os.Path
 
 def transform_images(
     source: ImageDataset,
-    recipe: str,
+    plan: TransformPlan,
     out: str | os.PathLike[str],
     *,
     graph: str | os.PathLike[str] | None = None,
@@ -138,7 +136,7 @@ def transform_images(
 
     Args:
         source: the dataset.
-        recipe: the result of `transform_recipe` for a configuration.
+        plan: its transform.
         out: folder of the transformed dataset, on this machine. If it contains the same one, nothing is done.
         graph: folder to write the TransformGraph to; by default none is written.
         staging: folder or bucket of finished shards, which the next attempt uses again; by default next to `out`.
@@ -150,13 +148,10 @@ def transform_images(
 
     Raises:
         CheckFailed: too many images were rejected, or all of the train split.
-        ConfigError: the recipe does not fit the dataset.
-        DatasetError: the dataset is stored in a foreign form.
         UsageError: `out` contains something else.
     """
     out = Path(os.path.realpath(out))
     check_not_inside(out, source.root)
-    plan = plan_transform(source, *read_recipe(recipe))
     if out.exists():
         finished = open_if_committed(out, plan.dataset.fingerprint)
         if finished is None:

@@ -24,13 +24,12 @@ def run(options: Namespace) -> int:
         tempfile.TemporaryDirectory(prefix="shardwright-") as logs,
         log_to_file(Path(logs, "transform.log"), verbose=options.verbose),
     ):
-        from shardwright.components.image_transform.transform_recipe import transform_recipe
         from shardwright.pipelines.standalone_transform import EXAMPLES, transform_dataset
 
         beam = [*config.beam.options, *config.beam.per_component.get("ImageTransform", ())] if options.tfx else None
         manifest = transform_dataset(
             options.dataset,
-            transform_recipe(config),
+            config,
             options.out,
             staging=staging,
             workers=options.workers,

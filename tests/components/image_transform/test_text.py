@@ -16,7 +16,7 @@ from tensorflow_transform.tf_metadata import dataset_metadata, schema_utils
 
 from shardwright.components.image_transform.text import Text, outputs, text_values, vocabulary_lines
 from shardwright.components.image_transform.transform_images import transform_images
-from shardwright.components.image_transform.transform_recipe import transform_recipe
+from shardwright.components.image_transform.transform_plan import plan_of_config
 from shardwright.components.image_transform.transformed_features import text_features
 from shardwright.components.runtime.beam import in_process_pipeline
 from shardwright.config.transform import TextConfig
@@ -119,8 +119,9 @@ def test_the_graph_has_the_words_of_the_stored_ids_where_an_image_was_rejected(t
 
     source = build.dataset(tmp_path, counts={"train": [3]}, change=change)
     text = {"image/a/text": {"vocabulary": 3, "output": "ids"}}
-    recipe = transform_recipe(build.config(transform={"size": [8, 8], "text": text}, rejects={"max_fraction": 0.5}))
-    transform_images(ImageDataset.open(source), recipe, tmp_path / "out", graph=tmp_path / "graph", workers=1)
+    config = build.config(transform={"size": [8, 8], "text": text}, rejects={"max_fraction": 0.5})
+    opened = ImageDataset.open(source)
+    transform_images(opened, plan_of_config(opened, config), tmp_path / "out", graph=tmp_path / "graph", workers=1)
     stored = [decode_example(record) for _, record in ImageDataset.open(tmp_path / "out").records("train")]
     module = tf.saved_model.load(str(tmp_path / "graph/transform_fn"))
     for example in stored:
