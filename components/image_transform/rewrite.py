@@ -141,7 +141,7 @@ def transform_shard(
     """
     extra = (figures_file(planned), sums_file(planned))
     payloads = (payload for _, payload in iter_records(source, checksum))
-    outcomes = _outcomes(staging, planned, rewritten(payloads, how, threads))
+    outcomes = _outcomes(staging, planned, payloads, how, threads)
     return staging.write_shard(planned, outcomes, further=extra, facts=facts).info.records
 
 
@@ -160,11 +160,11 @@ class TransformedRecord(NamedTuple):
 
 
 def _outcomes(
-    staging: Staging, planned: PlannedShard, results: Iterable[tuple[RecordResult, TransformedRecord | None]]
+    staging: Staging, planned: PlannedShard, payloads: Iterable[bytes], how: ShardTransform, threads: int | None
 ) -> Iterator[RecordResult]:
     scalars: list[bytes] = []
     sums = Sums({}, [], {})
-    for outcome, made in results:
+    for outcome, made in rewritten(payloads, how, threads):
         if made is not None:
             scalars.append(made.scalars)
             sums.add(made.figures, made.inputs)

@@ -50,6 +50,8 @@ from shardwright.storage.whole_files import write_text
 
 _LOST = "a process of the transform died; too little memory? Give fewer workers. Finished shards are used again"
 _GRAPH = "transform_graph"
+# For fewer images, processes take longer to import TensorFlow than they save: threads work on the pixels in any case.
+_WORTH_PROCESSES = 5_000
 
 
 def write_transformed(
@@ -140,7 +142,7 @@ def transform_images(
         out: folder of the transformed dataset, on this machine. If it contains the same one, nothing is done.
         graph: folder to write the TransformGraph to; by default none is written.
         staging: folder or bucket of finished shards, which the next attempt uses again; by default next to `out`.
-        workers: processes; by default one for each core.
+        workers: processes; by default one for each core, and none besides this one for a few thousand images.
         quiet: show no progress.
 
     Returns:
@@ -162,7 +164,8 @@ def transform_images(
     own = str(staging_next_to(out))
     place = open_staging(staging or own, plan.dataset)
 
-    processes = min(workers or usable_cores(), len(plan.dataset.shards))
+    wanted = usable_cores() if plan.dataset.inputs > _WORTH_PROCESSES else 1
+    processes = min(workers or wanted, len(plan.dataset.shards))
 
     def spread(function: Callable[[int], object], count: int) -> None:
         deque(map_processes(function, range(count), min(processes, count), _LOST), maxlen=0)
