@@ -9,7 +9,6 @@ from argparse import Namespace
 from collections.abc import Mapping
 from typing import Any
 
-from shardwright.config import load_config
 from shardwright.config.yaml_config import parse_config, read_mapping
 from shardwright.display.html import plain
 from shardwright.errors import ShardwrightError
@@ -17,6 +16,7 @@ from shardwright.ingest import IngestRecipe, SurveyedInput, ingest, locate, surv
 from shardwright.ingest.baseline import resolve_baseline, without_baseline
 from shardwright.pipelines.commands.files import picture_file
 from shardwright.pipelines.commands.results import dataset_facts, dataset_row, finish, rejected_lines
+from shardwright.pipelines.commands.settings import configuration
 from shardwright.pipelines.init.read_trial import nested
 from shardwright.pipelines.init.show import hint, show_readings
 from shardwright.running.progress import counted, print_note
@@ -34,7 +34,7 @@ def run(options: Namespace) -> int:
         notes.append(note)
         print_note(note)
 
-    config = resolve_baseline(load_config(options.config))
+    config = resolve_baseline(configuration(options))
     pictures = picture_file(options.show, config.resolve(config.input.images))
     try:
         manifest = ingest(config, options.out, workers=options.workers, log=log)

@@ -9,15 +9,13 @@ from argparse import Namespace
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-import yaml
-
 from shardwright.config.json_schema import schema_line
-from shardwright.config.yaml_text import parse_yaml
 from shardwright.display.readings import Column
 from shardwright.errors import Reading, ShardwrightError, UsageError
 from shardwright.ingest import SurveyedInput
 from shardwright.pipelines.commands.files import check_free, picture_file, write
 from shardwright.pipelines.commands.results import print_json
+from shardwright.pipelines.commands.settings import settings_of
 from shardwright.pipelines.commands.validate import plain_values
 from shardwright.pipelines.init.commented_yaml import yaml_text
 from shardwright.pipelines.init.decide import detect_input
@@ -46,7 +44,7 @@ def run(options: Namespace) -> int:
     out = options.out or f"{name}.yaml"
     if out != _STDOUT:
         check_free("--out", out, force=options.force)
-    stated = {"name": name, **_settings(options.set)}
+    stated = {"name": name, **settings_of(options)}
     if options.task is not None and stated.setdefault("task", options.task) != options.task:
         raise UsageError(f"--task {options.task}: --set task={stated['task']} names another one. Leave one out.")
     labels = _annotations(options.labels)
@@ -162,16 +160,3 @@ def _ask(error: ShardwrightError, note: str, read: Callable[[str], str]) -> Read
             raise error from None
         if answer.isdecimal() and 1 <= int(answer) <= len(error.readings):
             return error.readings[int(answer) - 1]
-
-
-def _settings(stated: list[str]) -> dict[str, Any]:
-    settings: dict[str, Any] = {}
-    for text in stated:
-        path, equals, value = text.partition("=")
-        if not equals or not path:
-            raise UsageError(f"--set {text}: is not KEY=VALUE. Write e.g. --set input.labels.rle.order=row.")
-        try:
-            settings[path] = parse_yaml(value)
-        except (yaml.YAMLError, ValueError, RecursionError):
-            raise UsageError(f"--set {path}: {value!r} is not YAML. Put it in quotes.") from None
-    return settings

@@ -22,6 +22,7 @@ from shardwright.ingest.baseline import run_root, without_baseline
 from shardwright.ingest.select_spans import becomes_input
 from shardwright.ingest.trial import try_images
 from shardwright.pipelines.commands.results import finish
+from shardwright.pipelines.commands.settings import settings_of
 from shardwright.running.progress import counted, print_note
 from shardwright.staging.commit import allowed_rejects
 from shardwright.storage.listing import Refusal
@@ -33,7 +34,7 @@ _TRIED, _SHOWN = 100, 5
 
 def run(options: Namespace) -> int:
     """Prints all errors of a configuration, or its values, or what an ingest would make of the data."""
-    config, errors = check_file(options.config)
+    config, errors = check_file(options.config, settings_of(options))
     if config is not None and options.target is not None:
         errors = import_module(f"shardwright.pipelines.compile_{options.target}").target_errors(config)
     if errors or config is None:

@@ -111,12 +111,15 @@ def _name(value: object, path: str) -> str:
     return value
 
 
-def load_config(path: str | os.PathLike[str], *, root: str | None = None) -> config_config.Config:
+def load_config(
+    path: str | os.PathLike[str], *, root: str | None = None, settings: Mapping[str, Any] | None = None
+) -> config_config.Config:
     """Reads and validates a configuration file.
 
     Args:
         path: YAML file. Relative paths inside it start from the current folder, as those on the command line do.
         root: replaces `run.root`.
+        settings: values that replace those of the file, by their keys: `trainer.epochs`.
 
     Returns:
         The configuration; its `base` is the current folder, absolute.
@@ -125,10 +128,33 @@ def load_config(path: str | os.PathLike[str], *, root: str | None = None) -> con
         UsageError: the file is missing or not a YAML mapping.
         ConfigError: a key or a value is wrong; the message names the YAML path.
     """
-    config = parse_config(read_mapping(path), base=os.getcwd(), default_name=_name_from(Path(path)))
+    values = with_settings(path, settings or {})
+    config = parse_config(values, base=os.getcwd(), default_name=_name_from(Path(path)))
     if root is not None:
         config = dataclasses.replace(config, run=dataclasses.replace(config.run, root=root))
     return config
+
+
+def with_settings(path: str | os.PathLike[str], settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns a configuration file as `read_mapping` does, with other values for some keys.
+
+    Raises:
+        UsageError: what should have such a key is a value in the file.
+    """
+    values = read_mapping(path)
+    for key, value in settings.items():
+        *parents, last = key.split(".")
+        section = values
+        for number, name in enumerate(parents, 1):
+            inner = section.setdefault(name, {})
+            if inner is None:
+                inner = section[name] = {}
+            if not isinstance(inner, dict):
+                above = ".".join(parents[:number])
+                raise UsageError(f"--set {key}: {above} is {inner!r} in {os.fspath(path)}. Set {above} as a whole.")
+            section = inner
+        section[last] = value
+    return values
 
 
 def read_mapping(path: str | os.PathLike[str]) -> dict[str, Any]:

@@ -78,7 +78,7 @@ def ingest(
     if recipe.duplicates.looks_at_pixels and is_committed(out):
         # The plan decodes images: whether the output is this dataset already is known before.
         fingerprint = planned_fingerprint(recipe, surveyed)
-        manifest = open_if_committed(out, fingerprint)
+        manifest = open_if_committed(out, fingerprint, grows=True)
     # Times of files may name a staging folder that is next to the output, and for this run alone. If a dataset is at
     # the output already, the content of all files decides whether it is this one.
     if config.run.staging is None and not is_remote(str(out)) and not is_committed(out):
@@ -92,7 +92,7 @@ def ingest(
         del surveyed
         plan, fingerprint = prepared.plan, prepared.plan.dataset.fingerprint
         _log_all(log, (*config.notes, *plan.notes))
-        manifest = open_if_committed(out, fingerprint)
+        manifest = open_if_committed(out, fingerprint, grows=True)
     if manifest is None:
         prepared.check_rejects()
         if damaged := damage(out, fingerprint):

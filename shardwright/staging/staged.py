@@ -60,7 +60,7 @@ def clear(staging_root: str) -> list[str]:
     """Deletes all staged folders, but neither the cache of probed files nor foreign files; returns their names.
 
     Raises:
-        UsageError: another run is at work there, or a training.
+        UsageError: another run is active there, or a training.
     """
     if is_remote(staging_root):
         return _empty_bucket(staging_root.rstrip("/"))
@@ -89,7 +89,7 @@ def _empty_bucket(root: str) -> list[str]:
             try:
                 held.enter_context(lock_folder(folder))
             except UsageError:
-                raise UsageError(f"{url}: another run is at work there. Wait for it or end it.") from None
+                raise UsageError(f"{url}: another run is active there. Wait for it or end it.") from None
         remove_all(urls)
         for folder in working:
             remove_tree(folder)

@@ -307,13 +307,13 @@ def split_glob(images: str) -> tuple[str, tuple[str, ...]]:
     """Splits a glob into the folder before the first wildcard and the pattern's segments.
 
     Raises:
-        UsageError: it goes up by `..` after a wildcard.
+        UsageError: it has `..` after a wildcard.
     """
     segments = images.split("/")
     first = next(i for i, segment in enumerate(segments) if has_wildcard(segment))
     pattern = [segment for segment in segments[first:] if segment not in ("", ".")]
     if ".." in pattern:
-        raise UsageError(f"input.images: {images} goes up by `..` after a wildcard. Write it without `..`.")
+        raise UsageError(f"input.images: {images} has `..` after a wildcard. Write it without `..`.")
     if pattern[-1] == "**":
         pattern.append("*")
     return "/".join(segments[:first]), tuple(pattern)

@@ -5,6 +5,7 @@ import os
 import shlex
 import subprocess
 import sys
+from argparse import Namespace
 
 import layouts
 import pytest
@@ -18,7 +19,7 @@ from shardwright.errors import UsageError
 from shardwright.ingest.recipe import IngestRecipe, locate
 from shardwright.ingest.survey import survey_input
 from shardwright.pipelines.cli import main
-from shardwright.pipelines.commands import init as init_command
+from shardwright.pipelines.commands.settings import settings_of
 from shardwright.pipelines.init.hypotheses import Hypothesis, propose
 from shardwright.pipelines.init.inventory import Inventory
 from shardwright.pipelines.init.write_project import pipeline_name
@@ -321,9 +322,9 @@ def test_names_of_pipelines():
 
 
 def test_settings_are_yaml():
-    assert init_command._settings(["a.b=[1, 2]", "c=x=y"]) == {"a.b": [1, 2], "c": "x=y"}
+    assert settings_of(Namespace(set=["a.b=[1, 2]", "c=x=y"])) == {"a.b": [1, 2], "c": "x=y"}
     with pytest.raises(UsageError):
-        init_command._settings(["a=["])
+        settings_of(Namespace(set=["a=["]))
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from typing import Any
 import build
 import jsonschema
 import pytest
-from configuration_page import page
+from configuration_page import examples, page
 
 from shardwright.config import Config, parse_config
 from shardwright.config.constructors import Coco, LabelCsv, RleCsv, Split
@@ -83,6 +83,16 @@ def test_the_schema_is_one_and_its_file_is_that_of_the_code() -> None:
 
 def test_the_page_is_that_of_the_code() -> None:
     assert PAGE.read_text(encoding="utf-8") == page(), "SHARDWRIGHT_RENEW_GOLDEN=1 writes it again"
+
+
+def test_every_key_of_the_page_has_an_example_that_is_valid() -> None:
+    shown = list(examples())
+    assert len(shown) > 150
+    assert [path for path, example, _ in shown if example is None] == [], "add it to _EXAMPLES of configuration_page.py"
+    wrong_ones = [
+        path for path, example, schema in shown if not jsonschema.Draft202012Validator(schema).is_valid(example)
+    ]
+    assert wrong_ones == []
 
 
 def test_every_key_is_described() -> None:
