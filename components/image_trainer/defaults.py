@@ -45,7 +45,8 @@ def with_defaults(
     if trainer.epochs is None:
         epochs = trainer.epochs_of(images)
         trainer = replace(trainer, epochs=epochs)
-        updates = epochs * max(1, images // trainer.batch_size) // trainer.accumulate
+        steps = trainer.steps_per_epoch or max(1, images // trainer.batch_size)
+        updates = epochs * steps // trainer.accumulate
         notes.append(f"{epochs} epochs of {images:,} images, {updates:,} updates (trainer.epochs)")
     if loader.augment == AUTO_AUGMENT:
         augment, why = augmentations_for(task, classes)

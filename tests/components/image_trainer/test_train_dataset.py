@@ -95,6 +95,38 @@ def test_a_training_needs_neither_tfx_nor_beam_nor_jax(source: Path, tmp_path: P
 
 
 @pytest.mark.slow
+def test_more_epochs_continue_a_finished_training_where_the_schedule_allows(
+    source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    support = Path(__file__).parents[2] / "support"
+    monkeypatch.syspath_prepend(str(support))
+    monkeypatch.chdir(support)
+
+    def trained(out: str, epochs: int, **options: object) -> shardwright.TrainedModel:
+        trainer = {**TRAINER, "epochs": epochs, "schedule": "constant", "warm_up": 0, **options}
+        return shardwright.train(source, tmp_path / out, transform=TRANSFORM, trainer=trainer, workers=1)
+
+    def weights(out: str) -> object:
+        return json.loads((tmp_path / out / "training/training.json").read_text())["weights"]
+
+    trained("two", 1)
+    model, whole = trained("two", 2), trained("whole", 2)
+    assert weights("two") == weights("whole")
+    assert model.history == whole.history
+    summary = json.loads((tmp_path / "two/training/training.json").read_text())
+    assert len(summary["resumed"]) == 1
+    assert model.figures == whole.figures
+    # Fewer, and anything else, is another training.
+    with pytest.raises(UsageError, match="has the model of another training"):
+        trained("two", 1)
+    with pytest.raises(UsageError, match="has the model of another training"):
+        trained("two", 3, learning_rate=0.5)
+    trained("cosine", 1, schedule="cosine")
+    with pytest.raises(UsageError, match=r"with 1 epochs, which cannot go on to 2: its learning rate has fallen"):
+        trained("cosine", 2, schedule="cosine")
+
+
+@pytest.mark.slow
 def test_it_trains_measures_and_predicts_and_is_found_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
