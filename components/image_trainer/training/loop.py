@@ -68,6 +68,15 @@ class TrainState:
     memory: int
 
 
+def steps_per_launch(work: TrainState, steps: Backend) -> int:
+    """Returns how many steps to launch together: `trainer.steps_per_launch`, or what suits device and images."""
+    chosen = work.spec.recipe.trainer.steps_per_launch
+    if chosen is not None or steps.device == "cpu":
+        return chosen or 1
+    pixels = work.batch_size * work.spec.height * work.spec.width // steps.devices
+    return max(1, min(_MOST_LAUNCHED, _LAUNCHED_PIXELS // max(pixels, 1)))
+
+
 class Loop:
     """A training from its checkpoint, or its beginning, to its end.
 
@@ -227,12 +236,7 @@ class Loop:
         It depends on the step alone, so that a resumed training launches the same steps together.
         """
         work, trainer = self.work, self.work.spec.recipe.trainer
-        together = trainer.steps_per_launch
-        if together is None:
-            pixels = work.batch_size * work.spec.height * work.spec.width // self._steps.devices
-            small = min(_MOST_LAUNCHED, _LAUNCHED_PIXELS // max(pixels, 1))
-            together = 1 if self._steps.device == "cpu" else max(1, small)
-        step = self.progress.step
+        together, step = steps_per_launch(work, self._steps), self.progress.step
         while True:
             ends = [(step // every + 1) * every for every in (work.steps_per_epoch, trainer.checkpoint.every)]
             ends += [first - 1 for first in trainer.profile.steps if first - 1 > step]

@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import build
 import numpy as np
@@ -102,7 +103,7 @@ def test_more_epochs_continue_a_finished_training_where_the_schedule_allows(
     monkeypatch.syspath_prepend(str(support))
     monkeypatch.chdir(support)
 
-    def trained(out: str, epochs: int, **options: object) -> shardwright.TrainedModel:
+    def trained(out: str, epochs: int, **options: object) -> Any:
         trainer = {**TRAINER, "epochs": epochs, "schedule": "constant", "warm_up": 0, **options}
         return shardwright.train(source, tmp_path / out, transform=TRANSFORM, trainer=trainer, workers=1)
 
