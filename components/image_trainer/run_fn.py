@@ -116,8 +116,7 @@ def train_and_export(
     warm_from: str = "",
     weights_from: str = "",
     transform_graph: str = "",
-    finished: str = "",
-    keep_state: bool = False,
+    finished: str | None = None,
 ) -> TrainSpec:
     """Trains on a transformed dataset and writes the SavedModel. An interrupted training continues.
 
@@ -132,9 +131,9 @@ def train_and_export(
         warm_from: file with the initial weights, or a folder with one; empty: none.
         weights_from: file or URL of the encoder's weights; empty: random initial weights.
         transform_graph: folder of the TransformGraph written with the dataset; needed for a model that reads texts.
-        finished: fingerprint of the training whose model is in `export_folder` already; empty: none is. It continues
-            where only `epochs` is larger now, and the schedule allows it.
-        keep_state: whether the last checkpoint is kept for that.
+        finished: fingerprint of the training whose model is in `export_folder` already, empty if none is: it continues
+            where only `epochs` is larger now and the schedule allows it, and keeps its last checkpoint for that.
+            `None`: each training has a folder of its own.
 
     Returns:
         The specification that the workers got, or would get.
@@ -161,7 +160,8 @@ def train_and_export(
     spec.write(run_folder / SPEC_FILE)
     _train(spec, run_folder, {**placement.to_environment(os.environ), **host.to_environment()})
     if host.publishes:
-        _export(spec, run_folder, export_folder, digest, keep_state=keep_state and spec.recipe.trainer.extendable)
+        keep_state = finished is not None and spec.recipe.trainer.extendable
+        _export(spec, run_folder, export_folder, digest, keep_state=keep_state)
     return spec
 
 

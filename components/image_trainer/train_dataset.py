@@ -176,7 +176,6 @@ def train(
         warm_from=warm,
         weights_from=weights,
         finished=_finished(folder),
-        keep_state=True,
     )
     history = read_history(folder / TRAINING)
     return TrainedModel(
