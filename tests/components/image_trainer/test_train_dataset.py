@@ -12,8 +12,11 @@ from typing import Any
 import build
 import numpy as np
 import pytest
+from recipes import changed, train_recipe
 
 import shardwright
+from shardwright.components.image_trainer import run_fn
+from shardwright.components.image_trainer.spec import TrainSpec
 from shardwright.components.image_transform.transform_images import transform_images
 from shardwright.components.image_transform.transform_recipe import transform_recipe
 from shardwright.config.constructors import config_of
@@ -122,9 +125,28 @@ def test_more_epochs_continue_a_finished_training_where_the_schedule_allows(
         trained("two", 1)
     with pytest.raises(UsageError, match="has the model of another training"):
         trained("two", 3, learning_rate=0.5)
-    trained("cosine", 1, schedule="cosine")
-    with pytest.raises(UsageError, match=r"with 1 epochs, which cannot go on to 2: its learning rate has fallen"):
-        trained("cosine", 2, schedule="cosine")
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        ({"schedule": "cosine"}, "its learning rate has fallen to the end of trainer.schedule: cosine"),
+        ({"schedule": "linear", "warm_up": 0.0}, "its learning rate has fallen to the end of trainer.schedule: linear"),
+        ({"schedule": "constant", "warm_up": 0.1}, "trainer.warm_up: 0.1 of the steps would be more of them"),
+        ({"schedule": "constant", "warm_up": 0.0}, "its last checkpoint is gone"),
+    ],
+)
+def test_more_epochs_are_refused_where_the_schedule_has_ended(
+    tmp_path: Path, options: dict[str, Any], problem: str
+) -> None:
+    recipe = train_recipe("cnn", 4, 10, 4, 1e-2, 3, "eval", **options)
+    given = ("", "d", "classification", ("a", "b"), 8, 8, "stretch", None, None, "", "")
+    TrainSpec(recipe, *given).write(tmp_path / "spec.json")
+    with pytest.raises(UsageError) as caught:
+        run_fn._continue(TrainSpec(changed(recipe, epochs=20), *given), tmp_path, Path("model"))
+    assert str(caught.value).startswith(
+        f"model: has the model of the same training with 10 epochs, which cannot go on to 20: {problem}. Give another"
+    )
 
 
 @pytest.mark.slow
