@@ -112,13 +112,13 @@ def measure(spec: TrainSpec) -> None:
     both = [medians(rounds, work.batch_size * together) for rounds in (early, late)]
     passes = {
         "evaluation": _evaluated(steps, plain, work.batch_size),
-        "forward": _evaluated(build_steps(placement, here, _forward(parts)), plain, work.batch_size),
+        "forward": _evaluated(build_steps(placement, here, _forward(*parts)), plain, work.batch_size),
     }
     speeds = {name: [turn[name] for turn in both] for name in both[0]}
     worker.send({"first": to_first, "together": together, **passes, **speeds})
 
 
-def _forward(parts: tuple[Any, ...]) -> Any:
+def _forward(model: Any, loss: Any, optimizer: Any, prepare: Any) -> Any:
     """Returns a learner whose evaluation is a forward pass."""
     from keras import ops
 
@@ -129,7 +129,7 @@ def _forward(parts: tuple[Any, ...]) -> Any:
             answers = ops.reshape(self.logit_model.probabilities(outputs), (len(counted), -1))
             return ops.mean(answers, axis=-1), ops.mean(answers)
 
-    return Forward(*parts, lambda *values: values)
+    return Forward(model, loss, optimizer, prepare, lambda *values: values)
 
 
 def _evaluated(steps: Any, batches: list[tuple[Any, ...]], images: int) -> float:
