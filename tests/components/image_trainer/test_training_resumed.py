@@ -39,10 +39,10 @@ def test_killed_at_a_random_step_it_ends_with_the_same_weights_to_the_bit(data, 
     found = trained(spec)
     assert found.weights == exact.weights
     assert read_history(spec.output) == read_history(tmp_path / "exact")
-    # Every second step, and the end of an epoch, has a checkpoint; the step that the kill followed had none yet, and
-    # the one before it was perhaps being written.
+    # Every second step, and the end of an epoch, has a checkpoint; the step that the kill followed had none yet, and at
+    # most two before it were being written.
     saved = [s for s in range(step) if s and (s % 2 == 0 or s % (STEPS // 2) == 0)]
-    assert found.resumed in ([s] for s in saved[-2:]) or (found.resumed == [] and len(saved) < 2)
+    assert found.resumed in [[s] for s in saved[-3:]] + [[]] * (len(saved) < 3)
     assert exact.resumed == []
     assert found.compilations == exact.compilations == 1
     # Another order.
@@ -79,7 +79,7 @@ def test_killed_among_steps_that_are_launched_together_it_ends_with_the_same_wei
         code, _, log = ended(start(specs[1], end_at=9, **devices))
         assert code == -signal.SIGKILL, log
         found = trained(specs[1], **devices)
-        assert found.resumed == [5]
+        assert found.resumed in ([], [5])
         assert found.weights == whole.weights
         one = trained(spec_of(tmp_path / backend / "one", data, changed(recipe, steps_per_launch=1)), **devices)
         assert [row["loss"] for row in whole.epochs] == pytest.approx([row["loss"] for row in one.epochs], rel=1e-3)
