@@ -36,8 +36,8 @@ from shardwright.masks.rle import Runs, area, subtract, union
 from shardwright.running.progress import counted
 from shardwright.staging.staging import RecordResult
 from shardwright.storage import is_remote
-from shardwright.tfrecords.encode import FeatureValue, byte_strings, encode_pieces, ints, pack_arrays
-from shardwright.tfrecords.lazy_example import LazyExample
+from shardwright.tfrecords.encode import FeatureValue, byte_strings, ints, pack_arrays
+from shardwright.tfrecords.lazy_example import LazyExample, ReplacedFeatures
 
 AUTO, EMPTY, REJECT, FAIL = "auto", "empty", "reject", "fail"
 _WAYS = (AUTO, EMPTY, REJECT, FAIL)
@@ -265,9 +265,7 @@ class _Writer:
         if key in self._rejected:
             return RecordResult(key, None, REJECTED, *self._rejected[key])
         example = LazyExample(payload)
-        features: dict[str, FeatureValue] = {
-            **example.encoded(lambda name: not name.startswith(MASK_PREFIX) and name not in _OF_CLASSES)
-        }
+        features: dict[str, FeatureValue] = {}
         rows = self._rows.get(key, [])
         listed = [row.label for row in rows if row.label >= 0]
         labels = listed if self._survey.ordered else sorted(set(listed))
@@ -284,7 +282,8 @@ class _Writer:
         features["image/class/label"] = ints(labels)
         features["image/class/text"] = byte_strings([self._survey.classes[label].encode("utf-8") for label in labels])
         features = pack_arrays(features)
-        return RecordResult(key, encode_pieces(features), values=features)
+        pieces = example.replaced(lambda name: name.startswith(MASK_PREFIX) or name in _OF_CLASSES, features)
+        return RecordResult(key, pieces, values=ReplacedFeatures(example, features))
 
     def _masks(self, rows: list[Annotation], height: int, width: int) -> list[Runs]:
         parts: list[list[Runs]] = [[] for _ in self._names]

@@ -67,7 +67,7 @@ COMMANDS: dict[str, str] = {
     "schema": "tfx",
     "status": "vertex",
     "submit": "vertex",
-    "transform": "tfx",
+    "transform": "tf",
 }
 
 
