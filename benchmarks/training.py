@@ -13,7 +13,7 @@ import tempfile
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from itertools import cycle, islice
+from itertools import cycle, islice, repeat
 from pathlib import Path
 from statistics import median, quantiles
 from typing import Any
@@ -43,6 +43,9 @@ _READY = 8
 # The loader has nothing left to do when the process takes no more than this share of a core.
 _IDLE, _LOOK_EVERY, _LOOKS = 0.1, 0.05, 100
 
+# Passes over the held batches, of which the quickest counts.
+_PASSES = 5
+
 CONSTANT, HELD, LOADED = "constant", "held", "loaded"
 
 
@@ -70,12 +73,15 @@ Round = dict[str, Turn]
 def measure(spec: TrainSpec) -> None:
     """Measures in a worker and sends the result.
 
-    `first` is the seconds to the first batch; the rest is from `medians`, as [in the first epoch, in later ones].
+    `first` is the seconds to the first batch, `together` the steps of a launch, `evaluation` and `forward` are images/s
+    of an evaluation and of a forward pass whose mean goes to the host; the rest is from `medians`, as [in the first
+    epoch, in later ones].
     """
     from shardwright.components.image_trainer.training.backend import build_steps, connect
     from shardwright.components.image_trainer.training.device_input import DeviceInput
     from shardwright.components.image_trainer.training.evaluate_split import Counting
     from shardwright.components.image_trainer.training.learner import Learner
+    from shardwright.components.image_trainer.training.loop import steps_per_launch
     from shardwright.components.image_trainer.training.losses import loss_of
     from shardwright.components.image_trainer.training.optimizers import build_optimizer
     from shardwright.components.image_trainer.training.train import built_model, work_of
@@ -85,25 +91,62 @@ def measure(spec: TrainSpec) -> None:
     model = built_model(spec, spec.recipe.trainer.precision)
     work = work_of(spec, here, devices, model)
     optimizer = build_optimizer(spec.recipe.trainer, 1000, model=model)
-    steps = build_steps(
-        placement, here, Learner(model, loss_of(spec), optimizer, DeviceInput.of(spec), Counting.of(spec))
-    )
+    parts = (model, loss_of(spec), optimizer, DeviceInput.of(spec))
+    steps = build_steps(placement, here, Learner(*parts, Counting.of(spec)))
+    together = steps_per_launch(work, steps)
     begun = time.perf_counter()
     next(steps.batches(work.data(0)))
     to_first = time.perf_counter() - begun
-    held = list(islice(steps.batches(work.data(0)), _HELD))
+    plain = list(islice(steps.batches(work.data(0)), _HELD))
+    held = list(islice(steps.batches(work.data(0), repeat(together)), _HELD))
     # Begun before the first step, as in a training.
-    batches = steps.batches(work.data(0))
+    batches = steps.batches(work.data(0), repeat(together))
     _train(steps, next(batches))
     ways = {CONSTANT: cycle(held[:1]), HELD: cycle(held), LOADED: batches}
-    a_round = _READY + 2 * _STEPS + 1
-    in_first = max(1, (work.steps_per_epoch - 1) // a_round)
+    a_round, launches = _READY + 2 * _STEPS + 1, work.steps_per_epoch // together
+    in_first = max(1, (launches - 1) // a_round)
     early = [_round(steps, ways) for _ in range(in_first)]
-    for _ in range(work.steps_per_epoch - 1 - in_first * a_round):
+    for _ in range(launches - 1 - in_first * a_round):
         next(batches)
     late = [_round(steps, ways) for _ in range(int(os.environ[ROUNDS]))]
-    both = [medians(rounds, work.batch_size) for rounds in (early, late)]
-    worker.send({"first": to_first, **{name: [turn[name] for turn in both] for name in both[0]}})
+    both = [medians(rounds, work.batch_size * together) for rounds in (early, late)]
+    passes = {
+        "evaluation": _evaluated(steps, plain, work.batch_size),
+        "forward": _evaluated(build_steps(placement, here, _forward(*parts)), plain, work.batch_size),
+    }
+    speeds = {name: [turn[name] for turn in both] for name in both[0]}
+    worker.send({"first": to_first, "together": together, **passes, **speeds})
+
+
+def _forward(model: Any, loss: Any, optimizer: Any, prepare: Any) -> Any:
+    """Returns a learner whose evaluation is a forward pass."""
+    from keras import ops
+
+    from shardwright.components.image_trainer.training.learner import Learner
+
+    class Forward(Learner):
+        def evaluation_of(self, outputs: Any, targets: Any, counted: Any) -> tuple[Any, Any]:
+            answers = ops.reshape(self.logit_model.probabilities(outputs), (len(counted), -1))
+            return ops.mean(answers, axis=-1), ops.mean(answers)
+
+    return Forward(model, loss, optimizer, prepare, lambda *values: values)
+
+
+def _evaluated(steps: Any, batches: list[tuple[Any, ...]], images: int) -> float:
+    """Returns images/s of passes over held batches, each waited for when the next one has been started."""
+    counted, seconds = np.ones(images, bool), []
+    for _ in range(_PASSES + 1):
+        begun, waiting = time.perf_counter(), None
+        for batch in batches:
+            started = steps.evaluate(batch[0], batch[1], counted)
+            if waiting:
+                waiting()
+            waiting = started
+        if waiting:
+            waiting()
+        seconds.append(time.perf_counter() - begun)
+    # The first one compiled.
+    return len(batches) * images / min(seconds[1:])
 
 
 def medians(rounds: list[Round], images: int) -> dict[str, float]:
@@ -175,7 +218,7 @@ def _wait_for_the_loader() -> None:
 
 
 def _train(steps: Any, batch: tuple[Any, ...]) -> None:
-    np.asarray(steps.train(batch[0], batch[1]))
+    np.asarray(steps.train(batch[0], batch[1], np.ndim(batch[2]) == 2))
 
 
 def _chosen() -> Placement:
@@ -213,7 +256,7 @@ def training_figures(dataset: Path, batch_size: int) -> list[Figure]:
     chosen = _chosen()
     backends = _BACKENDS if chosen.accelerator == "cpu" else (chosen.backend,)
     epochs = recipe.trainer.epochs_of(ImageDataset.open(dataset).num_records("train"))
-    rates_of = {b: over_epochs(_measured(recipe, dataset, chosen, b), epochs) for b in backends}
+    rates_of = {b: over_epochs(_measured(recipe, dataset, chosen, b, _ROUNDS[b]), epochs) for b in backends}
     ours, *others = rates_of.values()
     rates = ", ".join(
         f"{name} {speed['loaded']:,.1f} images/s ({speed['loaded_cpu']:,.1f} CPU ms an image)"
@@ -266,13 +309,27 @@ def over_epochs(measured: Mapping[str, Any], epochs: int) -> dict[str, float]:
     return taken
 
 
-def _measured(recipe: TrainRecipe, dataset: Path, chosen: Placement, backend: str) -> dict[str, Any]:
+def measured_on(dataset: Path, trainer: Mapping[str, Any], rounds: int) -> dict[str, Any]:
+    """Returns what `measure` sends, on the accelerator of this machine.
+
+    Args:
+        dataset: folder of a dataset of ImageTransform.
+        trainer: options of `trainer`.
+        rounds: of which the median counts.
+    """
+    task = ImageDataset.open(dataset).manifest.task
+    config = parse_config({"task": task, "input": {"images": "-"}, "trainer": dict(trainer)}, base="/")
+    chosen = _chosen()
+    return _measured(TrainRecipe.from_config(config), dataset, chosen, chosen.backend, rounds)
+
+
+def _measured(recipe: TrainRecipe, dataset: Path, chosen: Placement, backend: str, rounds: int) -> dict[str, Any]:
     figures: dict[str, Any] = {}
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder)
         spec_of(recipe, dataset, place, place).write(place / SPEC_FILE)
         placement = Placement(chosen.accelerator, backend)
-        environment = {**placement.to_environment(os.environ), ROUNDS: str(_ROUNDS[backend])}
+        environment = {**placement.to_environment(os.environ), ROUNDS: str(rounds)}
         run_worker(
             (_WORKER,), place / SPEC_FILE, place / "speed.log", environment=environment, on_message=figures.update
         )

@@ -45,8 +45,10 @@ def with_defaults(
     if trainer.epochs is None:
         epochs = trainer.epochs_of(images)
         trainer = replace(trainer, epochs=epochs)
-        updates = epochs * max(1, images // trainer.batch_size) // trainer.accumulate
-        notes.append(f"{epochs} epochs of {images:,} images, {updates:,} updates (trainer.epochs)")
+        steps = trainer.steps_per_epoch or max(1, images // trainer.batch_size)
+        updates = epochs * steps // trainer.accumulate
+        each = f"{steps:,} steps" if trainer.steps_per_epoch else f"{images:,} images"
+        notes.append(f"{epochs} epochs of {each}, {updates:,} updates (trainer.epochs)")
     if loader.augment == AUTO_AUGMENT:
         augment, why = augmentations_for(task, classes)
         loader = replace(loader, augment=augment)

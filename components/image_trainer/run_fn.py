@@ -116,7 +116,7 @@ def train_and_export(
     warm_from: str = "",
     weights_from: str = "",
     transform_graph: str = "",
-    finished: str = "",
+    finished: str | None = None,
 ) -> TrainSpec:
     """Trains on a transformed dataset and writes the SavedModel. An interrupted training continues.
 
@@ -131,7 +131,9 @@ def train_and_export(
         warm_from: file with the initial weights, or a folder with one; empty: none.
         weights_from: file or URL of the encoder's weights; empty: random initial weights.
         transform_graph: folder of the TransformGraph written with the dataset; needed for a model that reads texts.
-        finished: fingerprint of the training whose model is in `export_folder` already; empty: none is.
+        finished: fingerprint of the training whose model is in `export_folder` already, empty if none is: it continues
+            where only `epochs` is larger now and the schedule allows it, and keeps its last checkpoint for that.
+            `None`: each training has a folder of its own.
 
     Returns:
         The specification that the workers got, or would get.
@@ -153,17 +155,44 @@ def train_and_export(
     if finished:
         if finished == spec.fingerprint:
             return spec
-        raise UsageError(f"{export_folder}: has the model of another training. Give another folder, or delete it.")
+        _continue(spec, run_folder, export_folder)
     spec = dataclasses.replace(spec, checkpoints=_checkpoints(spec, run_folder))
     spec.write(run_folder / SPEC_FILE)
     _train(spec, run_folder, {**placement.to_environment(os.environ), **host.to_environment()})
     if host.publishes:
-        _export(spec, run_folder, export_folder, digest)
+        keep_state = finished is not None and spec.recipe.trainer.extendable
+        _export(spec, run_folder, export_folder, digest, keep_state=keep_state)
     return spec
+
+
+def _continue(spec: TrainSpec, run_folder: Path, export_folder: Path) -> None:
+    """Makes the checkpoints of a finished training those of one that differs in nothing but more epochs.
+
+    Raises:
+        UsageError: it is another training, or its schedule has ended.
+    """
+    before = TrainSpec.read(run_folder / SPEC_FILE)
+    if before.fingerprint == spec.fingerprint:
+        return  # It was continued already, and interrupted.
+    trainer, epochs = spec.recipe.trainer, before.epochs
+    longer = dataclasses.replace(before.recipe.trainer, epochs=trainer.epochs)
+    recipe = dataclasses.replace(before.recipe, trainer=longer)
+    if dataclasses.replace(before, recipe=recipe).fingerprint != spec.fingerprint or epochs > spec.epochs:
+        raise UsageError(f"{export_folder}: has the model of another training. Give another folder, or delete it.")
+    kept = Path(_checkpoints(before, run_folder))
+    if not trainer.extendable or not kept.is_dir():
+        raise UsageError(
+            f"{export_folder}: has the model of the same training with {epochs} epochs, which cannot go on to "
+            f"{spec.epochs}: {trainer.schedule_ends or 'its last checkpoint is gone'}. Give another folder: it trains "
+            f"from the start, or with trainer.warm_start: {run_folder} from these weights."
+        )
+    os.replace(kept, _checkpoints(spec, run_folder))
 
 
 def _train(spec: TrainSpec, run_folder: Path, environment: dict[str, str]) -> None:
     """Runs the worker that trains, and shows its progress."""
+    if cache := spec.recipe.trainer.compilation_cache:
+        environment = {**environment, "JAX_COMPILATION_CACHE_DIR": cache}
     with _shown(spec.epochs, headline(spec.task, multi=spec.multi)) as show:
         run_worker(
             (WORKER, "train"),
@@ -174,8 +203,8 @@ def _train(spec: TrainSpec, run_folder: Path, environment: dict[str, str]) -> No
         )
 
 
-def _export(spec: TrainSpec, run_folder: Path, export_folder: Path, dataset_digest: str) -> None:
-    """Runs the worker that exports, records the lineage and deletes the checkpoints."""
+def _export(spec: TrainSpec, run_folder: Path, export_folder: Path, dataset_digest: str, *, keep_state: bool) -> None:
+    """Runs the worker that exports, records the lineage and deletes the checkpoints, if they are not to be kept."""
     parents = {"dataset": dataset_digest, **({"warm_start": spec.warm_digest} if spec.warm_digest else {})}
     checkpoints = CheckpointFolder(spec.checkpoints)
     # Without the checkpoints, a failed export would cost the whole training.
@@ -196,7 +225,8 @@ def _export(spec: TrainSpec, run_folder: Path, export_folder: Path, dataset_dige
             )
         for folder in (run_folder, export_folder):
             flush_artifact(str(folder))
-        checkpoints.remove()
+        if not keep_state:
+            checkpoints.remove()
 
 
 def spec_of(

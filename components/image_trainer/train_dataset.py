@@ -133,7 +133,8 @@ def train(
 
     The split `train` is learned from, `eval` chooses the best epoch and the thresholds, and the figures are of `test`
     (of `eval` where there is none). A training that was interrupted continues from its checkpoint when it is called
-    again, and a finished one is returned.
+    again, and a finished one is returned. With more `epochs`, and nothing else changed, a finished one goes on if its
+    schedule has not ended: with `schedule: constant` and `warm_up: 0`.
 
     Example:
         ```python

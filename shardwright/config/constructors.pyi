@@ -300,11 +300,15 @@ def Trainer(
     ema: float | str | None = None,
     accumulate: int = 1,
     callbacks: str | None = None,
+    steps_per_epoch: int | None = None,
     evaluate_every: int = 1,
     log_every: int = 50,
+    steps_per_launch: int | None = None,
+    compilation_cache: str | None = None,
     profile: ProfileConfig | Mapping[str, Any] = ...,
     accelerator: str = "auto",
     hosts: int = 1,
+    shard_weights: int = 1,
     checkpoint: CheckpointConfig | Mapping[str, Any] = ...,
 ) -> TrainerConfig:
     """The model and how it learns.
@@ -338,11 +342,15 @@ def Trainer(
         ema: Momentum of a running mean of the weights over the updates, which is kept in their place.
         accumulate: Batches whose gradients make one update.
         callbacks: Import path of a function that returns Keras callbacks.
+        steps_per_epoch: Steps after which the model is evaluated and saved; by default as many as read the split train once.
         evaluate_every: Epochs between two evaluations on the split eval; the last one is always evaluated.
         log_every: Steps between two lines of the log: loss, learning rate, gradient norm, speed, memory.
+        steps_per_launch: Steps that are launched together; by default 1 on a CPU and with large images, and up to 16 with small ones on an accelerator. Callbacks of every batch need 1.
+        compilation_cache: Folder or URL in which JAX keeps compiled steps for later trainings; by default none.
         profile: A trace of some steps.
         accelerator: Devices that the training must run on.
         hosts: Number of machines that train together.
+        shard_weights: Neighbouring devices that share one copy of large weights and of their optimizer's state (FSDP), on JAX.
         checkpoint: The saved state.
     """
 

@@ -82,6 +82,11 @@ def _check_weights(path: str, weights: str) -> None:
         raise ConfigError(path, f"{weights!r} is not a file of weights", f"Use {', '.join(WEIGHT_FILES)}.")
 
 
+def _check_cache(path: str, folder: str) -> None:
+    if not folder.startswith("/") and "://" not in folder:
+        raise ConfigError(path, f"{folder!r} is neither an absolute path nor a URL", "Write /… or gs://….")
+
+
 def check_texts(columns: Sequence[str], texts: Mapping[str, TextConfig], augment: Sequence[str]) -> None:
     """Refuses texts that the transform does not count, and more words than a model can read.
 
@@ -249,6 +254,11 @@ class TrainerConfig(Section):
         form=import_path_form("mine.training:callbacks"),
         help="Import path of a function that returns Keras callbacks.",
     )
+    steps_per_epoch: int | None = option(
+        None,
+        least=1,
+        help="Steps after which the model is evaluated and saved; by default as many as read the split train once.",
+    )
     evaluate_every: int = option(
         1, least=1, help="Epochs between two evaluations on the split eval; the last one is always evaluated."
     )
@@ -258,9 +268,29 @@ class TrainerConfig(Section):
         place=True,
         help="Steps between two lines of the log: loss, learning rate, gradient norm, speed, memory.",
     )
+    steps_per_launch: int | None = option(
+        None,
+        least=1,
+        most=1000,
+        place=True,
+        help="Steps that are launched together; by default 1 on a CPU and with large images, and up to 16 with small "
+        "ones on an accelerator. Callbacks of every batch need 1.",
+    )
+    compilation_cache: str | None = option(
+        None,
+        place=True,
+        form=_check_cache,
+        help="Folder or URL in which JAX keeps compiled steps for later trainings; by default none.",
+    )
     profile: ProfileConfig = option(factory=ProfileConfig, place=True, help="A trace of some steps.")
     accelerator: str = option("auto", choices=ACCELERATORS, place=True, help="Devices that the training must run on.")
     hosts: int = option(1, least=1, place=True, help="Number of machines that train together.")
+    shard_weights: int = option(
+        1,
+        least=1,
+        place=True,
+        help="Neighbouring devices that share one copy of large weights and of their optimizer's state (FSDP), on JAX.",
+    )
     checkpoint: CheckpointConfig = option(factory=CheckpointConfig, place=True, help="The saved state.")
 
     def check(self, path: str) -> None:
@@ -313,7 +343,8 @@ class TrainerConfig(Section):
         """
         if self.epochs is not None:
             return self.epochs
-        updates = max(1, images // min(self.batch_size, max(images, 1)) // self.accumulate)
+        steps = self.steps_per_epoch or images // min(self.batch_size, max(images, 1))
+        updates = max(1, steps // self.accumulate)
         return min(max(-(-_UPDATES // updates), _FEWEST_EPOCHS), _MOST_EPOCHS)
 
     def rate_of(self) -> float:
@@ -321,6 +352,18 @@ class TrainerConfig(Section):
         if self.learning_rate is not None:
             return self.learning_rate
         return _RATE if self.encoder == COMPACT and not is_own(self.model) else _RATE_OF_OTHERS
+
+    @property
+    def schedule_ends(self) -> str:
+        """Returns why a finished training cannot go on with more epochs; empty if it can."""
+        if self.schedule != "constant":
+            return f"its learning rate has fallen to the end of trainer.schedule: {self.schedule}"
+        return f"trainer.warm_up: {self.warm_up:g} of the steps would be more of them" if self.warm_up else ""
+
+    @property
+    def extendable(self) -> bool:
+        """Returns whether a training with more epochs begins as one with fewer: the rate of no step depends on them."""
+        return not self.schedule_ends
 
     def effective(self, task: str) -> TrainerConfig:
         """Returns the section with the model that `auto` means.

@@ -9,6 +9,8 @@ variables are read, in this order:
   `JOB_COMPLETION_INDEX`, which Kubernetes gives to every pod of an indexed Job or JobSet) | you, or a rendered JobSet |
 | `CLUSTER_SPEC`, where it names several | Vertex AI, in every replica of a custom job; a TPU slice is one replica |
 | `TPU_WORKER_HOSTNAMES`, `TPU_WORKER_ID` | GKE, in pods of a multi-host TPU slice |
+| with them `MEGASCALE_NUM_SLICES`, `MEGASCALE_SLICE_ID`, `MEGASCALE_COORDINATOR_ADDRESS` | GKE, where several slices
+  train together: host 0 of slice 0 is host 0 of all, the only one that publishes |
 
 If none is set there is one host, unless a custom job expects more. Then the machine's metadata server is asked, which
 knows the hosts of a slice outside a cluster. JAX does the same (`jax/_src/clusters/cloud_tpu_cluster.py`). Port 8476 is
@@ -30,6 +32,7 @@ COORDINATOR, HOSTS, HOST = "SHARDWRIGHT_COORDINATOR", "SHARDWRIGHT_HOSTS", "SHAR
 _JOB_INDEX = "JOB_COMPLETION_INDEX"
 _VERTEX = "CLUSTER_SPEC"
 _TPU_NAMES, _TPU_INDEX = "TPU_WORKER_HOSTNAMES", "TPU_WORKER_ID"
+_SLICES, _SLICE, _FIRST = "MEGASCALE_NUM_SLICES", "MEGASCALE_SLICE_ID", "MEGASCALE_COORDINATOR_ADDRESS"
 _PORT = 8476
 # Google's libraries know the variable, too.
 _METADATA, _METADATA_HOST = "GCE_METADATA_HOST", "metadata.google.internal"
@@ -122,9 +125,23 @@ def _vertex(environment: Mapping[str, str]) -> HostPlace | None:
 
 def _tpu(environment: Mapping[str, str]) -> HostPlace | None:
     names = [name.strip() for name in environment.get(_TPU_NAMES, "").split(",") if name.strip()]
-    if len(names) < 2:
+    # GKE sets the number also for a single slice; slices of one host each have one name, or none.
+    slices = _number(environment, _SLICES) if environment.get(_SLICES) else 1
+    if slices * max(len(names), 1) < 2:
         return None
-    return HostPlace(_number(environment, _TPU_INDEX), len(names), _with_port(names[0]))
+    if slices == 1:
+        return HostPlace(_number(environment, _TPU_INDEX), len(names), _with_port(names[0]))
+    first, number, hosts = environment.get(_FIRST, ""), _number(environment, _SLICE), max(len(names), 1)
+    if not first or number >= slices:
+        raise UsageError(
+            f"{_SLICE}: slice {number} of {slices}, and {_FIRST} is {first!r}. Count slices from 0, and set the "
+            f"address of host 0 of slice 0; or set {COORDINATOR}, {HOSTS} and {HOST}."
+        )
+    index = _number(environment, _TPU_INDEX) if hosts > 1 else 0
+    if index >= hosts:
+        raise UsageError(f"{_TPU_INDEX}: host {index} of the {hosts} in {_TPU_NAMES}; count hosts from 0.")
+    # The port is that of the slices' own exchange.
+    return HostPlace(number * hosts + index, slices * hosts, _with_port(first.partition(":")[0]))
 
 
 def _from_metadata(environment: Mapping[str, str]) -> HostPlace | None:

@@ -7,21 +7,29 @@ import keras
 from shardwright.components.image_trainer.devices.hosts import HostPlace
 from shardwright.components.image_trainer.devices.placement import Placement
 from shardwright.components.image_trainer.training.learner import Backend, Learner
-from shardwright.errors import ShardwrightError
+from shardwright.errors import ConfigError, ShardwrightError
 
 
-def build_steps(placement: Placement, place: HostPlace, learner: Learner) -> Backend:
+def build_steps(placement: Placement, place: HostPlace, learner: Learner, shards: int = 1) -> Backend:
     """Returns the backend of a placement; call `connect` before building the model.
 
+    Args:
+        placement: accelerator and backend.
+        place: this host among all.
+        learner: what is trained.
+        shards: `trainer.shard_weights`.
+
     Raises:
-        ShardwrightError: the backend does not find the accelerator.
+        ConfigError: the devices cannot share the weights.
     """
     if placement.backend == "jax":
         from shardwright.components.image_trainer.training.steps_jax import JaxSteps
 
-        return JaxSteps(place, learner)
+        return JaxSteps(place, learner, shards)
     from shardwright.components.image_trainer.training.steps_tensorflow import TensorFlowSteps
 
+    if shards > 1:
+        raise ConfigError("trainer.shard_weights", f"{shards}, and TensorFlow trains on one device", "Remove it.")
     return TensorFlowSteps(learner)
 
 

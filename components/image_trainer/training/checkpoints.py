@@ -7,6 +7,9 @@ In both: a line with the BLAKE3 of all that follows, a line of JSON, the numbers
 
 On a disk a file is written under a temporary name, synced and renamed; on an object store an upload is atomic. Damaged
 checkpoints are skipped, and the one before is read. The best weights are written before the checkpoint that names them.
+
+`loop.Loop` writes them in a thread, from a copy of the state. Orbax would do as much on JAX alone, with one more
+package of many dependencies, and TensorFlow could not go on from its files.
 """
 
 from __future__ import annotations

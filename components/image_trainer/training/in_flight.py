@@ -31,6 +31,7 @@ class Finished:
         positions: the positions of its images in the split.
         waited: seconds in which the devices had nothing to do because the next batch was not there.
         idle: seconds in which they had nothing to do after it, for any reason.
+        last: whether it is the last of the steps that were launched together; the first has their times.
     """
 
     loss: float
@@ -38,15 +39,21 @@ class Finished:
     positions: Any
     waited: float
     idle: float
+    last: bool = True
 
 
 @dataclass(frozen=True)
 class _Started:
     positions: Any
-    result: Future[tuple[float, float | None, float]]
+    result: Future[tuple[Any, float]]
     begun: float
     launched: float
     fetched: float
+
+
+def launched_steps(positions: Any) -> int:
+    """Returns the number of steps that are launched together, by the positions of their images: [B] or [N, B]."""
+    return len(positions) if getattr(positions, "ndim", 1) == 2 else 1
 
 
 class StepsInFlight:
@@ -62,25 +69,25 @@ class StepsInFlight:
         self._reader = ThreadPoolExecutor(1)
 
     def __len__(self) -> int:
-        return len(self._started)
+        return sum(launched_steps(one.positions) for one in self._started)
 
     def start(self, batch: tuple[Any, ...], batches: Iterator[tuple[Any, ...]]) -> tuple[Any, ...]:
-        """Starts a step and returns the next batch, which is fetched while the devices work.
+        """Starts the step of a batch, or those of several, and returns what comes next, fetched while the devices work.
 
         Args:
-            batch: images, targets, positions in the split.
-            batches: the batches after it.
+            batch: images, targets, positions in the split; of several batches, stacked along a first axis.
+            batches: what comes after it.
         """
         images, targets, positions = batch
         begun = time.perf_counter()
-        result = self._steps.train(images, targets)
+        result = self._steps.train(images, targets, launched_steps(positions) > 1)
         launched = time.perf_counter()
         # An accelerator begins when the step has been launched; on a CPU, launching it may be computing it.
         begun = launched if self._steps.device != "cpu" else begun
 
-        def read() -> tuple[float, float | None, float]:
-            loss, *norms = np.asarray(result, np.float64).ravel().tolist()
-            return loss, norms[0] if norms else None, time.perf_counter()
+        def read() -> tuple[Any, float]:
+            values = np.asarray(result, np.float64).reshape(launched_steps(positions), -1)
+            return values, time.perf_counter()
 
         reading = self._reader.submit(read)
         following = next(batches)
@@ -92,14 +99,18 @@ class StepsInFlight:
         while len(self._started) > left:
             step = self._started.popleft()
             try:
-                loss, norm, there = step.result.result()
+                values, there = step.result.result()
             except BaseException:
                 # The steps after it began with what it left.
                 self._started.clear()
                 raise
             waited = max(0.0, step.fetched - max(step.launched, there))
             next_begun = self._started[0].begun if self._started else 0.0
-            yield Finished(loss, norm, step.positions, waited, max(waited, next_begun - there))
+            idle = max(waited, next_begun - there)
+            for number, (loss, *norms) in enumerate(values.tolist(), 1):
+                positions = step.positions if len(values) == 1 else step.positions[number - 1]
+                yield Finished(loss, norms[0] if norms else None, positions, waited, idle, number == len(values))
+                waited = idle = 0.0
 
     def close(self) -> None:
         """Ends the thread; what is in flight is forgotten."""

@@ -7,10 +7,11 @@ one model code and one loop.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -79,24 +80,30 @@ class Backend(ABC):
         self._called = learner.logit_model.model if learner.loss else learner.model
 
     @abstractmethod
-    def batches(self, data: Any) -> Iterator[tuple[Any, ...]]:
+    def batches(self, data: Any, sizes: Iterable[int] | None = None) -> Iterator[tuple[Any, ...]]:
         """Returns this host's batches of a `tf.data.Dataset`, for `train` and `evaluate`.
+
+        Args:
+            data: the batches.
+            sizes: how many of them to stack along a first axis, for steps that are launched together; 1: none.
 
         Raises:
             DatasetError: while iterating: a record is damaged.
         """
 
     @abstractmethod
-    def train(self, images: Any, targets: Any) -> Any:
-        """Does a step, possibly in the background.
+    def train(self, images: Any, targets: Any, several: bool = False) -> Any:
+        """Does the step of a batch, or those of several that are stacked, possibly in the background.
 
         Args:
             images: uint8 or float32 [b, H, W, 3], this host's part; with texts a dict of `image` and `text`, float32
                 [b, V]. See `DeviceInput.images`.
             targets: this host's part. See `DeviceInput.targets`.
+            several: whether both have a first axis more, of batches.
 
         Returns:
-            The loss over the batch of all hosts and the norm of its gradient, float32 [2]; `np.asarray` waits for it.
+            The loss over the batch of all hosts and the norm of its gradient, float32 [2], or [N, 2] of several;
+            `np.asarray` waits for it.
         """
 
     @abstractmethod
@@ -146,3 +153,23 @@ class Backend(ABC):
     def from_first(self, data: bytes) -> bytes:
         """Returns the bytes of host 0 on every host; all hosts must call it."""
         return data
+
+
+def in_groups(
+    batches: Iterator[tuple[Any, ...]], sizes: Iterable[int] | None, stack: Callable[..., Any]
+) -> Iterator[tuple[Any, ...]]:
+    """Yields batches as they are, or so many of them stacked.
+
+    Args:
+        batches: images, targets and others each.
+        sizes: see `Backend.batches`.
+        stack: of several structures of arrays makes one of stacked arrays.
+    """
+    if sizes is None:
+        yield from batches
+        return
+    for size in sizes:
+        group = list(islice(batches, size))
+        if len(group) < size:
+            return
+        yield group[0] if size == 1 else stack(*group)

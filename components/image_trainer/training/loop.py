@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import copy
 import math
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import islice, takewhile
 from pathlib import Path
@@ -23,7 +25,7 @@ from shardwright.components.image_trainer.training.checkpoints import (
     encode_checkpoint,
 )
 from shardwright.components.image_trainer.training.evaluate_split import evaluate, keys_at, shown
-from shardwright.components.image_trainer.training.in_flight import WAITING, StepsInFlight
+from shardwright.components.image_trainer.training.in_flight import WAITING, StepsInFlight, launched_steps
 from shardwright.components.image_trainer.training.learner import Backend
 from shardwright.components.image_trainer.training.named_weights import weights_of
 from shardwright.components.image_trainer.training.step_log import StepLog, stall_advice
@@ -33,6 +35,8 @@ from shardwright.evaluation.metrics import as_good, better
 
 # After so many steps, or batches of an evaluation, the hosts exchange whether one of them received a signal to stop.
 _AGREE_EVERY = 10
+# So many pixels of a device are computed by one launch, in steps of small images: a launch takes milliseconds.
+_LAUNCHED_PIXELS, _MOST_LAUNCHED = 1 << 22, 16
 _BEST = "best/"
 TRAIN = "train"
 
@@ -62,6 +66,15 @@ class TrainState:
     evaluation_steps: int
     evaluation_images: int
     memory: int
+
+
+def steps_per_launch(work: TrainState, steps: Backend) -> int:
+    """Returns how many steps to launch together: `trainer.steps_per_launch`, or what suits device and images."""
+    chosen = work.spec.recipe.trainer.steps_per_launch
+    if chosen is not None or steps.device == "cpu":
+        return chosen or 1
+    pixels = work.batch_size * work.spec.height * work.spec.width // steps.devices
+    return max(1, min(_MOST_LAUNCHED, _LAUNCHED_PIXELS // max(pixels, 1)))
 
 
 class Loop:
@@ -102,6 +115,9 @@ class Loop:
         self._preemption, self._send = preemption, send
         self._callbacks = callbacks
         self._saved = -1
+        # Writes checkpoints in their order while the devices work.
+        self._writer = ThreadPoolExecutor(1)
+        self._writing: list[Future[None]] = []
         self._positions: Any = ()
         self._held_out: Iterator[tuple[Any, ...]] | None = None
         self._waited = self._idle = self._worked = 0.0
@@ -120,7 +136,7 @@ class Loop:
         try:
             if not self.progress.ended(*limits):
                 # All iterators before the first step: TensorFlow decodes images one by one in iterators made later.
-                batches = self._steps.batches(self.work.data(self.progress.step))
+                batches = self._steps.batches(self.work.data(self.progress.step), self._launches())
                 if self.work.evaluation is not None:
                     self._held_out = self._steps.batches(self.work.evaluation())
                 if self._callbacks:
@@ -131,6 +147,7 @@ class Loop:
                 while not self.progress.ended(*limits):
                     batch = self._epoch(batch, batches)
                 self._callbacks.call("on_train_end", self._epoch_logs())
+                self._finish_writing()
         except ShardwrightError:
             raise
         except Exception as error:
@@ -144,6 +161,8 @@ class Loop:
             raise
         finally:
             self._in_flight.close()
+            # The folder must not be left, and its lock, while a checkpoint is being written.
+            self._writer.shutdown()
             if self._tracing:
                 self._steps.trace(None)
         if not self.best:
@@ -160,9 +179,10 @@ class Loop:
         self._log.restart()
         end = (progress.epochs + 1) * work.steps_per_epoch
         self._callbacks.call("on_epoch_begin", progress.epochs)
-        for number in range(progress.step + 1, end + 1):
+        while (before := progress.step + len(self._in_flight)) < end:
             batch = self._step(batch, batches)
-            self._stop_if_asked(number)
+            number = progress.step + len(self._in_flight)
+            self._stop_if_asked(number, number - before)
             if number % work.spec.recipe.trainer.checkpoint.every == 0 and number < end:
                 self._save()
                 self._log.restart()
@@ -207,8 +227,22 @@ class Loop:
             self._log.restart()
         else:
             self._worked += time.perf_counter() - begun
-            self._counted += self.work.batch_size
+            self._counted += self.work.batch_size * launched_steps(batch[2])
         return following
+
+    def _launches(self) -> Iterator[int]:
+        """Yields how many steps to launch together, from the next one on: several, or one where they must end.
+
+        It depends on the step alone, so that a resumed training launches the same steps together.
+        """
+        work, trainer = self.work, self.work.spec.recipe.trainer
+        together, step = steps_per_launch(work, self._steps), self.progress.step
+        while True:
+            ends = [(step // every + 1) * every for every in (work.steps_per_epoch, trainer.checkpoint.every)]
+            ends += [first - 1 for first in trainer.profile.steps if first - 1 > step]
+            count = together if step + together <= min(ends) and not self._callbacks.each_batch else 1
+            step += count
+            yield count
 
     def _finish_steps(self, left: int = 0) -> None:
         """Records steps in their order, until `left` of them are in flight."""
@@ -294,7 +328,7 @@ class Loop:
         progress.best_epoch, progress.best_step = progress.epochs, progress.step
         self._check_finite(self.best)
         if work.place.publishes:
-            self._folder.save_best(progress.step, self.best)
+            self._write(self._folder.save_best, progress.step, self.best)
 
     def _report(self, index: int) -> None:
         """Sends the results of an epoch."""
@@ -310,16 +344,34 @@ class Loop:
         self._send({**message, "eval": progress.evaluations[index]} if progress.evaluations else message)
 
     def _save(self) -> None:
-        """Writes the state on host 0; the others wait, so that no host ends before it is stored."""
+        """Copies the state, and writes it on host 0 while the training goes on."""
         self._finish_all()
         if self._saved == self.progress.step:
             return
         arrays = self._steps.state()
         self._check_finite(arrays)
-        if self.work.place.publishes:
-            self._folder.save(self.progress.step, self.progress.to_dict(), arrays, self.progress.best_step)
-        self._steps.together(np.zeros(1))
         self._saved = self.progress.step
+        if self.work.place.publishes:
+            # As it is now: the loop changes it.
+            meta = copy.deepcopy(self.progress.to_dict())
+            self._write(self._folder.save, self.progress.step, meta, arrays, self.progress.best_step)
+
+    def _write(self, save: Callable[..., None], *arguments: Any) -> None:
+        """Has a checkpoint written after those before it; of states at most two are in memory."""
+        while len(self._writing) > 1 or (self._writing and self._writing[0].done()):
+            self._writing.pop(0).result()
+        self._writing.append(self._writer.submit(save, *arguments))
+
+    def _finish_writing(self, *, alone: bool = False) -> None:
+        """Waits until host 0 has written all checkpoints; the others wait, so that no host ends before, if not `alone`.
+
+        Raises:
+            StorageError: a bucket did not answer for minutes.
+        """
+        while self._writing:
+            self._writing.pop(0).result()
+        if not alone:
+            self._steps.together(np.zeros(1))
 
     def _resume(self) -> None:
         found = self._folder.latest() if self.work.place.publishes else None
@@ -340,9 +392,11 @@ class Loop:
             self._report(number)
         self._send({"resumed": self.progress.step, "steps": self._all_steps()})
 
-    def _stop_if_asked(self, done: int = 0) -> None:
-        if self._asked_to_stop(done):
+    def _stop_if_asked(self, done: int = 0, steps: int = 1) -> None:
+        """Ends the training after a signal; `steps` of those that are done were launched last."""
+        if self._asked_to_stop(done, steps):
             self._save()
+            self._finish_writing()
             cause = self._preemption.signal or "another host"
             raise self._end(
                 Stopped(
@@ -351,11 +405,11 @@ class Loop:
                 )
             )
 
-    def _asked_to_stop(self, done: int) -> bool:
+    def _asked_to_stop(self, done: int, steps: int = 1) -> bool:
         """Returns whether any host received a signal; all hosts ask after the same number of steps or batches."""
         if self.work.place.count == 1:
             return bool(self._preemption.signal)
-        if done % _AGREE_EVERY:
+        if done % _AGREE_EVERY >= steps:
             return False
         return self._any_host(bool(self._preemption.signal))
 
@@ -377,6 +431,7 @@ class Loop:
     def _not_finite(self, value: float, *, what: str = "the loss") -> ShardwrightError:
         work, step = self.work, self.progress.step
         keys = keys_at(work.spec.dataset, TRAIN, np.asarray(self._positions).tolist())
+        self._finish_writing(alone=True)
         kept = self._folder.steps() if work.place.publishes else []
         return ShardwrightError(
             f"{what} became {value} in epoch {step // work.steps_per_epoch + 1}, step {step + 1} of "

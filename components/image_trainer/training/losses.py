@@ -107,8 +107,14 @@ def _focal(truth: Any, logits: Any, counted: Any, smoothing: float) -> Any:
 
 
 def _entropy(truth: Any, logits: Any) -> Any:
-    """Returns binary cross-entropies; -log(sigmoid(x)) is softplus(-x)."""
-    return ops.softplus(logits) - truth * logits
+    """Returns binary cross-entropies: softplus(x) - truth * x.
+
+    A softplus costs more than the rest of a loss. Here its value is made of the sigmoid that the gradient and Dice need
+    as well, and its gradient is that sigmoid.
+    """
+    p = ops.stop_gradient(ops.sigmoid(logits))
+    softplus = ops.relu(logits) - ops.log(ops.maximum(p, 1.0 - p))
+    return ops.stop_gradient(softplus) + (logits - ops.stop_gradient(logits)) * p - truth * logits
 
 
 def _smoothed(truth: Any, smoothing: float) -> Any:

@@ -48,21 +48,23 @@ class StepLog:
         self._rate, self._memory, self._send = rate, memory, send
         self._done: list[Finished] = []
         self._begun = time.perf_counter()
-        self._told = False
+        self._told = self._due = False
 
     def restart(self) -> None:
         """Forgets the time so far: what went before was no step, or was compiling one."""
         self._begun = time.perf_counter()
-        self._done = []
+        self._done, self._due = [], False
 
     def add(self, step: int, finished: Finished) -> None:
         """Adds a step; `step` is the number of steps done with it."""
         self._done.append(finished)
         seconds = time.perf_counter() - self._begun
-        if not self._told and len(self._done) == _TIMED and self._steps - step > _TIMED:
+        if not self._told and len(self._done) >= _TIMED and finished.last and self._steps - step > _TIMED:
             self._told = True
-            self._send({"expected": seconds / _TIMED * (self._steps - step)})
-        if step % self._every:
+            self._send({"expected": seconds / len(self._done) * (self._steps - step)})
+        # Steps that are launched together have one time.
+        self._due = self._due or step % self._every == 0
+        if not (self._due and finished.last):
             return
         count = len(self._done)
         norms = [one.norm for one in self._done if one.norm is not None]
@@ -97,7 +99,8 @@ def stall_advice(waited: float, idle: float) -> str:
     if idle > _STALLED:
         return (
             f"the devices had no step to compute {idle:.0%} of the time, though images were there: launching a step "
-            "takes longer than computing it. Raise trainer.batch_size, with trainer.rate_rule: linear"
+            "takes longer than computing it. Raise trainer.steps_per_launch, or trainer.batch_size with "
+            "trainer.rate_rule: linear"
         )
     return ""
 

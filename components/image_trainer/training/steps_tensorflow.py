@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,7 +14,7 @@ import tensorflow as tf
 
 from shardwright.components.image_trainer.devices.placement import Placement, process_memory
 from shardwright.components.image_trainer.training.checkpoints import Arrays
-from shardwright.components.image_trainer.training.learner import Backend, Learner
+from shardwright.components.image_trainer.training.learner import Backend, Learner, in_groups
 from shardwright.components.image_trainer.training.named_weights import arrays_of, assign, variables
 from shardwright.errors import ShardwrightError
 from shardwright.loader.error_context import with_plain_errors
@@ -41,20 +43,24 @@ class TensorFlowSteps(Backend):
     """The steps; the state is in the variables."""
 
     def __init__(self, learner: Learner) -> None:
-        super().__init__(learner)
         gpus = tf.config.get_visible_devices(_ONE_GPU)
+        if not gpus:
+            # Compiled by XLA, counting is one pass over the pixels instead of dozens, of whole numbers: the same ones.
+            learner = replace(learner, count=tf.function(learner.count, jit_compile=True))
+        super().__init__(learner)
         if gpus:
             self.device = tf.config.experimental.get_device_details(gpus[0])["device_name"]
         # On a CPU, XLA costs more time compiling than it saves in a run of minutes.
         self._train = tf.function(self._step, jit_compile=False)
+        self._train_several = tf.function(self._several, jit_compile=False)
         self._evaluate = tf.function(self._evaluation, jit_compile=False)
 
-    def batches(self, data: Any) -> Iterator[tuple[Any, ...]]:
+    def batches(self, data: Any, sizes: Iterable[int] | None = None) -> Iterator[tuple[Any, ...]]:
         # The iterator is made immediately, see `_deterministic`.
-        return with_plain_errors(iter(data))
+        return in_groups(with_plain_errors(iter(data)), sizes, partial(tf.nest.map_structure, _stack))
 
-    def train(self, images: Any, targets: Any) -> Any:
-        return self._train(images, targets)
+    def train(self, images: Any, targets: Any, several: bool = False) -> Any:
+        return self._train_several(images, targets) if several else self._train(images, targets)
 
     def evaluate(self, images: Any, targets: Any, counted: Any) -> Callable[[], tuple[npt.NDArray[Any], float]]:
         counts, loss = self._evaluate(images, targets, counted)
@@ -97,11 +103,19 @@ class TensorFlowSteps(Backend):
         self._optimizer.apply(gradients, trained)
         return tf.stack([loss, tf.linalg.global_norm(gradients)])
 
+    def _several(self, images: Any, targets: Any) -> Any:
+        one = tf.TensorSpec([2], tf.float32)
+        return tf.map_fn(lambda batch: self._step(*batch), (images, targets), 1, fn_output_signature=one)
+
     def _evaluation(self, images: Any, targets: Any, counted: Any) -> tuple[Any, Any]:
         _deterministic()
         images, targets = self._learner.prepared(images, targets)
         outputs = self._called(images, training=False)
         return self._learner.evaluation_of(outputs, targets, counted)
+
+
+def _stack(*parts: Any) -> Any:
+    return tf.stack(parts)
 
 
 def _deterministic() -> None:

@@ -78,7 +78,7 @@ def run_training(spec: TrainSpec, placement: Placement, place: HostPlace, preemp
     steps_in_all = work.steps_per_epoch * spec.epochs
     optimizer = build_optimizer(recipe.trainer, steps_in_all, work.steps_per_epoch, model)
     learner = Learner(model, loss_of(spec), optimizer, DeviceInput.of(spec), Counting.of(spec))
-    steps = build_steps(placement, place, learner)
+    steps = build_steps(placement, place, learner, recipe.trainer.shard_weights)
     callbacks = build_callbacks(spec, model, optimizer, work.steps_per_epoch)
     rates = learning_rates(recipe.trainer, steps_in_all)
     make = partial(Loop, work, steps, rate=lambda step: float(rates(step)), callbacks=callbacks)
@@ -111,7 +111,7 @@ def work_of(spec: TrainSpec, place: HostPlace, devices: int, model: Any) -> Trai
         spec=spec,
         place=place,
         batch_size=batch_size,
-        steps_per_epoch=records // batch_size,
+        steps_per_epoch=recipe.trainer.steps_per_epoch or records // batch_size,
         data=partial(_train_batches, spec, place, host_batch, _fits_memory(spec, dataset, place)),
         evaluation=partial(_evaluation_batches, spec, place, host_batch) if evaluation_steps else None,
         evaluation_steps=evaluation_steps,

@@ -26,8 +26,8 @@ class Rate:
     Attributes:
         images_per_second: of all hosts, in training steps; those that were compiled are left out.
         input_bound: share of that time in which the devices waited for images, at most.
-        seconds: of the epoch, evaluation and checkpoints included.
-        training_seconds: of its steps alone, checkpoints between them included.
+        seconds: of the epoch, evaluation included, and copying the state for checkpoints.
+        training_seconds: of its steps alone, and copying the state between them.
         idle: share of the time of the steps in which the devices had nothing to do, for any reason.
     """
 

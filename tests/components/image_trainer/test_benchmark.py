@@ -1,10 +1,16 @@
 """Results that `bench train` makes of a worker's measurements, and the measuring worker."""
 
+import json
+import os
+import subprocess
+import sys
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from training import RECIPE, SIZE, spec_of
 
+from benchmarks import accelerator
 from benchmarks.training import ROUNDS, Turn, medians, over_epochs
 from shardwright.components.image_trainer.devices.placement import Placement
 from shardwright.components.image_trainer.worker import run_worker
@@ -74,11 +80,30 @@ def test_a_worker_measures_the_first_epoch_and_a_later_one(tmp_path, write_shape
         environment={**Placement("cpu", "tensorflow").to_environment({}), ROUNDS: "2"},
         on_message=found.update,
     )
-    first = found.pop("first")
-    assert first > 0
+    assert all(found.pop(name) > 0 for name in ("first", "evaluation", "forward"))
+    assert found.pop("together") == 1
     ways = {"constant", "held", "loaded"}
     ratios = {"by_constant", "by_held", "by_constant_cpu", "low", "high"}
     assert set(found) == ways | {f"{way}_cpu" for way in ways} | ratios | {"waited"}
     assert all(len(value) == 2 for value in found.values())
     assert all(0 <= share < 1 for share in found["waited"])
     assert all(rate > 0 for name in found if name != "waited" for rate in found[name])
+
+
+@pytest.mark.slow
+def test_the_measurement_of_an_accelerator_carries_itself(tmp_path, write_shapes):
+    """In a process that does not find this checkout, with what is installed: as on a machine with a GPU."""
+    data = write_shapes(tmp_path / "shapes", size=SIZE, counts={"train": 9, "eval": 1, "test": 1})
+    file, outside = tmp_path / "measure.pyz", tmp_path / "outside"
+    outside.mkdir()
+    assert accelerator.main(["pack", str(file), str(data)]) == 0
+    command = [sys.executable, str(file), "run", "--batch", "3", "--rounds", "1", "--precision", "float32"]
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    done = subprocess.run(command, cwd=outside, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-3000:]
+    (row,) = json.loads(done.stdout)
+    assert (row["dataset"], row["batch"], row["precision"]) == ("shapes", 3, "float32")
+    assert all(row[name] > 0 for name in ("alone", "fed", "evaluation", "forward", "evaluation_by_forward"))
+    assert row["code"].startswith(row["unpacked"])
+    assert not os.listdir(outside)
+    assert accelerator.main(["pack", str(file), str(tmp_path / "nothing")]) == 2

@@ -29,6 +29,12 @@ def test_few_images_are_read_more_often(images, options, epochs, updates):
     assert notes[0] == f"{epochs} epochs of {images:,} images, {updates} updates (trainer.epochs)"
 
 
+def test_epochs_of_so_many_steps_have_as_many_updates():
+    recipe, notes = chosen(changed(OPEN, steps_per_epoch=100), images=10**6)
+    assert recipe.trainer.epochs == 15
+    assert notes[0] == "15 epochs of 100 steps, 1,500 updates (trainer.epochs)"
+
+
 @pytest.mark.parametrize(
     ("classes", "flips", "why"),
     [

@@ -12,6 +12,7 @@ from shardwright.components.image_trainer.devices.hosts import HostPlace, this_h
 from shardwright.errors import ConfigError, UsageError
 
 SLICE = {"TPU_WORKER_HOSTNAMES": "t0.x,t1.x", "TPU_WORKER_ID": "1"}
+SLICES = {"MEGASCALE_NUM_SLICES": "3", "MEGASCALE_SLICE_ID": "2", "MEGASCALE_COORDINATOR_ADDRESS": "first.x:8080"}
 
 
 def vertex(pool, index, pools=None):
@@ -36,6 +37,12 @@ def vertex(pool, index, pools=None):
         ({**vertex("workerpool0", 0, {"workerpool0": ["chief:2222"]}), **SLICE}, HostPlace(1, 2, "t0.x:8476")),
         (vertex("workerpool0", 0, {"workerpool0": ["chief:2222"]}), HostPlace()),
         ({"TPU_WORKER_HOSTNAMES": "localhost", "TPU_WORKER_ID": "0"}, HostPlace()),
+        # The hosts of all slices are numbered slice by slice.
+        ({**SLICE, **SLICES}, HostPlace(5, 6, "first.x:8476")),
+        ({**SLICE, **SLICES, "MEGASCALE_SLICE_ID": "0", "TPU_WORKER_ID": "0"}, HostPlace(0, 6, "first.x:8476")),
+        ({"TPU_WORKER_HOSTNAMES": "localhost", "TPU_WORKER_ID": "0", **SLICES}, HostPlace(2, 3, "first.x:8476")),
+        (SLICES, HostPlace(2, 3, "first.x:8476")),
+        ({**SLICE, **SLICES, "MEGASCALE_NUM_SLICES": "1", "MEGASCALE_SLICE_ID": "0"}, HostPlace(1, 2, "t0.x:8476")),
     ],
 )
 def test_the_place_is_in_the_variables_of_each_service(environment, wanted):
@@ -53,11 +60,27 @@ def test_the_place_is_in_the_variables_of_each_service(environment, wanted):
         ({"SHARDWRIGHT_COORDINATOR": "a", "SHARDWRIGHT_HOSTS": "2", "SHARDWRIGHT_HOST": "2"}, "host 2 of 2"),
         ({"CLUSTER_SPEC": "{}"}, "CLUSTER_SPEC: not readable"),
         (vertex("evaluator", 0), "CLUSTER_SPEC: not readable"),
+        ({**SLICE, **SLICES, "MEGASCALE_SLICE_ID": "3"}, "MEGASCALE_SLICE_ID: slice 3 of 3"),
+        ({**SLICE, **SLICES, "MEGASCALE_COORDINATOR_ADDRESS": ""}, "MEGASCALE_COORDINATOR_ADDRESS is ''"),
+        ({**SLICE, **SLICES, "MEGASCALE_NUM_SLICES": "two"}, "MEGASCALE_NUM_SLICES: 'two' is not a number"),
+        ({**SLICE, **SLICES, "TPU_WORKER_ID": "2"}, "TPU_WORKER_ID: host 2 of the 2"),
     ],
 )
 def test_contradictions_are_reported(environment, problem):
     with pytest.raises(UsageError, match=problem):
         this_host(environment)
+
+
+@given(st.integers(2, 5), st.integers(1, 4))
+def test_of_several_slices_every_host_has_a_number_and_one_publishes(slices, hosts):
+    names = {"TPU_WORKER_HOSTNAMES": ",".join(f"t{host}" for host in range(hosts))}
+    places = [
+        this_host({**names, **SLICES, "MEGASCALE_NUM_SLICES": str(slices), "MEGASCALE_SLICE_ID": str(number),
+                   "TPU_WORKER_ID": str(host)})
+        for number in range(slices) for host in range(hosts)
+    ]  # fmt: skip
+    assert [place.index for place in places] == list(range(slices * hosts))
+    assert [place.publishes for place in places].count(True) == 1
 
 
 def test_the_number_of_hosts_is_that_of_the_configuration():

@@ -28,7 +28,7 @@ class Device:
     def __init__(self, takes, launching=0.0):
         self._takes, self._launching, self._free = takes, launching, 0.0
 
-    def train(self, images, targets):
+    def train(self, images, targets, several=False):
         CLOCK.now += self._launching
         self._free = max(CLOCK.now, self._free) + self._takes
         return Loss(images, self._free)
@@ -110,7 +110,7 @@ def test_after_a_step_that_failed_nothing_is_in_flight(run):
     class Fails:
         device = "cpu"
 
-        def train(self, images, targets):
+        def train(self, images, targets, several=False):
             return "no number"
 
     source, flight = batches(), run(Fails())

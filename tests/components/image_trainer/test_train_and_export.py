@@ -229,19 +229,21 @@ def test_tensorboard_shows_predictions_next_to_the_truth(trained):
 def test_labels_are_learned_without_an_eval_split(tmp_path, write_shapes, monkeypatch):
     import tensorflow as tf
 
-    held = []
+    held, caches = [], []
 
     def run_and_look(module, spec_file, log_file, **how):
+        caches.append(how["environment"].get("JAX_COMPILATION_CACHE_DIR"))
         held.append(is_in_use(Path(TrainSpec.read(spec_file).checkpoints)))
         run_worker(module, spec_file, log_file, **how)
 
     monkeypatch.setattr(run_fn, "run_worker", run_and_look)
     counts = {"train": 24, "test": 12}
     write_shapes(tmp_path / "data", task="classification", counts=counts)
-    recipe = changed(LABELS, eval_split="")
+    recipe = changed(LABELS, eval_split="", compilation_cache="/a/cache")
     train_and_export(recipe, dataset=tmp_path / "data", run_folder=tmp_path / "run", export_folder=tmp_path / "export")
     # Until the model is written the checkpoints are locked: by the worker, and during the export by the trainer.
     assert held == [False, True]
+    assert caches == ["/a/cache", None]
     history = read_history(tmp_path / "run")
     assert history.best_epoch == LABELS.trainer.epochs
     assert history.evaluation == []

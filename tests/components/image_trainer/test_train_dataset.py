@@ -7,12 +7,16 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import build
 import numpy as np
 import pytest
+from recipes import changed, train_recipe
 
 import shardwright
+from shardwright.components.image_trainer import run_fn
+from shardwright.components.image_trainer.spec import TrainSpec
 from shardwright.components.image_transform.transform_images import transform_images
 from shardwright.components.image_transform.transform_plan import plan_of_config
 from shardwright.config.constructors import config_of
@@ -94,6 +98,57 @@ def test_a_training_needs_neither_tfx_nor_beam_nor_jax(source: Path, tmp_path: P
     assert done.returncode == 0, done.stderr[-3000:]
     assert json.loads(done.stdout.splitlines()[-1]) == [1, "test", 5]
     assert len((tmp_path / "predicted.csv").read_text().splitlines()) == 18 * 2 + 1
+
+
+@pytest.mark.slow
+def test_more_epochs_continue_a_finished_training_where_the_schedule_allows(
+    source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    support = Path(__file__).parents[2] / "support"
+    monkeypatch.syspath_prepend(str(support))
+    monkeypatch.chdir(support)
+
+    def trained(out: str, epochs: int, **options: object) -> Any:
+        trainer = {**TRAINER, "epochs": epochs, "schedule": "constant", "warm_up": 0, **options}
+        return shardwright.train(source, tmp_path / out, transform=TRANSFORM, trainer=trainer, workers=1)
+
+    def weights(out: str) -> object:
+        return json.loads((tmp_path / out / "training/training.json").read_text())["weights"]
+
+    trained("two", 1)
+    model, whole = trained("two", 2), trained("whole", 2)
+    assert weights("two") == weights("whole")
+    assert model.history == whole.history
+    summary = json.loads((tmp_path / "two/training/training.json").read_text())
+    assert len(summary["resumed"]) == 1
+    assert model.figures == whole.figures
+    # Fewer, and anything else, is another training.
+    with pytest.raises(UsageError, match="has the model of another training"):
+        trained("two", 1)
+    with pytest.raises(UsageError, match="has the model of another training"):
+        trained("two", 3, learning_rate=0.5)
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        ({"schedule": "cosine"}, "its learning rate has fallen to the end of trainer.schedule: cosine"),
+        ({"schedule": "linear", "warm_up": 0.0}, "its learning rate has fallen to the end of trainer.schedule: linear"),
+        ({"schedule": "constant", "warm_up": 0.1}, "trainer.warm_up: 0.1 of the steps would be more of them"),
+        ({"schedule": "constant", "warm_up": 0.0}, "its last checkpoint is gone"),
+    ],
+)
+def test_more_epochs_are_refused_where_the_schedule_has_ended(
+    tmp_path: Path, options: dict[str, Any], problem: str
+) -> None:
+    recipe = train_recipe("cnn", 4, 10, 4, 1e-2, 3, "eval", **options)
+    given = ("", "d", "classification", ("a", "b"), 8, 8, "stretch", None, None, "", "")
+    TrainSpec(recipe, *given).write(tmp_path / "spec.json")
+    with pytest.raises(UsageError) as caught:
+        run_fn._continue(TrainSpec(changed(recipe, epochs=20), *given), tmp_path, Path("model"))
+    assert str(caught.value).startswith(
+        f"model: has the model of the same training with 10 epochs, which cannot go on to 20: {problem}. Give another"
+    )
 
 
 @pytest.mark.slow

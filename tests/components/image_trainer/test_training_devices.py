@@ -39,7 +39,12 @@ def on_two_hosts(specs, **second):
         coordinator = f"127.0.0.1:{free.getsockname()[1]}"
     shared = {"SHARDWRIGHT_CPU_DEVICES": "4", "SHARDWRIGHT_COORDINATOR": coordinator, "SHARDWRIGHT_HOSTS": "2"}
     options = [{}, second]
-    processes = [start(s, **shared, SHARDWRIGHT_HOST=str(host), **options[host]) for host, s in enumerate(specs)]
+    return together(specs, [{**shared, "SHARDWRIGHT_HOST": str(host), **options[host]} for host in range(2)])
+
+
+def together(specs, environments):
+    """Runs a training in a process for each environment; how they ended."""
+    processes = [start(spec, **environment) for spec, environment in zip(specs, environments, strict=True)]
     return [ended(process) for process in processes]
 
 
@@ -93,6 +98,36 @@ def test_two_hosts_have_the_weights_of_each_other_and_the_loss_of_one(on_eight, 
     # Only host 0 keeps checkpoints.
     assert (tmp_path / "0" / "checkpoints").exists()
     assert not (tmp_path / "1" / "checkpoints").exists()
+
+
+def test_devices_that_share_the_weights_have_the_loss_of_those_that_do_not(on_eight, data, tmp_path):
+    # Large enough weights; the running mean and the evaluation use them, too.
+    recipe = changed(on_eight[0].recipe, model="unet", base_filters=8, ema=0.9)
+    alike = trained(spec_of(tmp_path / "alike", data, recipe), **EIGHT)
+    shared = trained(spec_of(tmp_path / "shared", data, changed(recipe, shard_weights=2)), **EIGHT)
+    assert (shared.devices, shared.compilations) == (8, 1)
+    ones, others = (read_history(tmp_path / name) for name in ("alike", "shared"))
+    assert others.loss == pytest.approx(ones.loss, rel=1e-3)
+    assert others.evaluation[-1]["loss"] == pytest.approx(ones.evaluation[-1]["loss"], rel=1e-2)
+    assert alike.weights != ""
+
+
+def test_two_slices_of_two_hosts_have_the_loss_of_one_host_and_one_publishes(on_eight, data, tmp_path):
+    """With the variables that GKE sets for TPU slices; two devices each, of which two share the weights."""
+    specs = [
+        spec_of(tmp_path / str(at), data, changed(on_eight[0].recipe, hosts=4, shard_weights=2)) for at in range(4)
+    ]
+    slices = {"MEGASCALE_NUM_SLICES": "2", "MEGASCALE_COORDINATOR_ADDRESS": "127.0.0.1:8080",
+              "TPU_WORKER_HOSTNAMES": "127.0.0.1,127.0.0.1", "SHARDWRIGHT_CPU_DEVICES": "2"}  # fmt: skip
+    places = [{**slices, "MEGASCALE_SLICE_ID": str(at // 2), "TPU_WORKER_ID": str(at % 2)} for at in range(4)]
+    results = together(specs, places)
+    assert [code for code, _, _ in results] == [0] * 4, "\n".join(log for _, _, log in results)
+    first, *others = (read_summary(spec.output) for spec in specs)
+    assert (first.hosts, first.devices, first.compilations) == (4, 8, 1)
+    assert {other.weights for other in others} == {first.weights}
+    assert read_history(specs[0].output).loss == pytest.approx(read_history(on_eight[0].output).loss, abs=1e-5)
+    # One of the four keeps checkpoints and publishes.
+    assert [(tmp_path / str(at) / "checkpoints").exists() for at in range(4)] == [True, False, False, False]
 
 
 def test_one_of_two_hosts_with_separate_shares_is_stopped_before_an_evaluation_and_both_continue(data, tmp_path):

@@ -29,6 +29,13 @@ def batches_of(spec, count):
     return [[np.asarray(part) for part in batch] for batch in found.take(count)]
 
 
+def test_an_epoch_may_have_so_many_steps_whatever_is_read(data, tmp_path):
+    spec = spec_of(tmp_path, data, AUGMENTED)
+    work = [train.work_of(one, ALONE, 1, train.built_model(one, "float32"))
+            for one in (spec, dataclasses.replace(spec, recipe=changed(spec.recipe, steps_per_epoch=7)))]  # fmt: skip
+    assert [one.steps_per_epoch for one in work] == [2, 7]
+
+
 def test_every_batch_of_every_epoch_is_the_same_one(data, tmp_path, monkeypatch):
     spec, caches = spec_of(tmp_path, data, AUGMENTED), []
     load = loader.load

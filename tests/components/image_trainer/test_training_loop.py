@@ -17,6 +17,7 @@ from shardwright.components.image_trainer.devices.hosts import HostPlace
 from shardwright.components.image_trainer.spec import TrainSpec
 from shardwright.components.image_trainer.training.callbacks import NO_CALLBACKS, CallbackRunner
 from shardwright.components.image_trainer.training.checkpoints import CheckpointFolder
+from shardwright.components.image_trainer.training.learner import in_groups
 from shardwright.components.image_trainer.training.loop import Loop, TrainState
 from shardwright.components.image_trainer.training.training_progress import Preemption
 from shardwright.config.trainer import CheckpointConfig, ProfileConfig
@@ -28,7 +29,7 @@ RECIPE = train_recipe("unet", 4, 5, 2, 1e-2, 3, "eval")
 class Counting:
     """Steps that count: the weight is the number of steps done, the loss the value of `losses` for the step."""
 
-    devices, device, traces = 1, "cpu", 1
+    devices, device, traces, in_one = 1, "cpu", 1, 1
 
     def __init__(self, losses, evaluated):
         self._losses, self.evaluated_losses = losses, evaluated
@@ -36,15 +37,18 @@ class Counting:
         self.finished = False
         self.traced = []
 
-    def batches(self, data):
-        yield from data
+    def batches(self, data, sizes=None):
+        return in_groups(data, sizes, lambda *group: (None, None, np.stack([batch[2] for batch in group])))
 
-    def train(self, images, targets):
-        self.weight += 1
-        value = self._losses(int(self.weight))
-        if isinstance(value, BaseException):
-            raise value
-        return value
+    def train(self, images, targets, several=False):
+        values = []
+        for _ in range(self.in_one if several else 1):
+            self.weight += 1
+            value = self._losses(int(self.weight))
+            if isinstance(value, BaseException):
+                raise value
+            values.append(value)
+        return np.array(values) if several else values[0]
 
     def evaluate(self, images, targets, counted):
         loss = next(self.evaluated_losses)
@@ -125,19 +129,20 @@ def test_checkpoints_every_so_many_steps_and_at_the_ends_of_epochs(make):
 
 @pytest.mark.parametrize("metric", [None, [0.5, 0.4, 0.3, 0.2, 0.1]], ids=["without evaluation", "with one"])
 def test_the_seconds_of_the_epochs_add_up_to_no_more_than_the_run(make, monkeypatch, metric):
-    """The clock ticks whenever it is asked, from the uptime of a machine on, and when a checkpoint is written."""
+    """The clock ticks whenever it is asked, from the uptime of a machine on, and when the state is copied."""
     clock = itertools.count(1_000_000)
     monkeypatch.setattr("shardwright.components.image_trainer.training.loop.time.perf_counter", lambda: next(clock))
-    loop, _, folder = make(lambda step: 1.0, metric=metric)
-    save = folder.save
-    monkeypatch.setattr(folder, "save", lambda *arguments: (next(clock), save(*arguments)))
+    loop, steps, _ = make(lambda step: 1.0, metric=metric)
+    state = steps.state
+    monkeypatch.setattr(steps, "state", lambda: (next(clock), state())[1])
     began = next(clock)
     loop.run()
     took, rates = next(clock) - began, loop.progress.rates
     assert len(rates) == 5
     assert all(0 < rate.training_seconds < rate.seconds for rate in rates)
-    # What is left are the ticks between the epochs: the clock is asked once for each of them, and at both ends.
-    assert took - sum(rate.seconds for rate in rates) <= len(rates) + 1
+    # What is left are the ticks between the epochs: the clock is asked once for each of them, and at both ends; and the
+    # last weights are copied.
+    assert took - sum(rate.seconds for rate in rates) <= len(rates) + 2
 
 
 def test_a_loss_that_is_no_number_names_step_and_keys_and_the_last_good_checkpoint_stays(make):
@@ -165,6 +170,58 @@ def test_exhausted_memory_is_reported_with_the_estimate(make, error):
     with pytest.raises(
         ShardwrightError, match=r"out of memory at step 2: a batch of 2 images needs about 1.5 GB on each"
     ):
+        loop.run()
+
+
+@pytest.mark.parametrize("together", [2, 3, 4])
+def test_steps_that_are_launched_together_end_where_an_epoch_or_a_checkpoint_does(make, together):
+    launched = []
+    loop, steps, folder = make(float, steps_per_launch=together, every=5)
+    steps.in_one, train = together, steps.train
+
+    def noted(images, targets, several=False):
+        launched.append(together if several else 1)
+        return train(images, targets, several)
+
+    steps.train = noted
+    loop.run()
+    # Epochs have three steps, and checkpoints come after the fifth and the tenth, too.
+    assert launched == {2: [2, 1, 2, 1, 2, 1, 1, 2, 2, 1], 3: [3, 1, 1, 1, 3, 1, 1, 1, 3], 4: [1] * 15}[together]
+    assert sum(launched) == 15
+    assert loop.progress.losses == [pytest.approx(3 * epoch + 2) for epoch in range(5)]
+    assert folder.steps() == [3, 5, 6, 9, 10, 12, 15]
+
+
+def test_steps_that_are_launched_together_are_logged_with_the_last_and_a_bad_one_is_named(make):
+    messages = []
+    loop, steps, _ = make(lambda step: math.nan if step == 8 else step, messages=messages, log_every=2, every=99,
+                          steps_per_launch=3)  # fmt: skip
+    steps.in_one = 3
+    with pytest.raises(ShardwrightError, match=r"step 8 of 15. Its batch: train/002.png, train/003.png"):
+        loop.run()
+    assert [(m["step"], m["loss"]) for m in messages if "step" in m] == [(3, 2.0), (6, 5.0)]
+
+
+def test_a_checkpoint_is_written_while_the_training_goes_on_and_whole_when_it_ends(make, monkeypatch):
+    loop, _, folder = make(lambda step: started.set() or 1.0 if step == 4 else 1.0, every=2)
+    started, save, written = threading.Event(), folder.save, []
+
+    def slow(step, *arguments):
+        # The first waits for a step after it: a loop that waited for the checkpoint would never start that.
+        assert started.wait(60)
+        written.append((step, arguments[0]["step"]))
+        save(step, *arguments)
+
+    monkeypatch.setattr(folder, "save", slow)
+    loop.run()
+    assert written == [(step, step) for step in (2, 3, 4, 6, 8, 9, 10, 12, 14, 15)]
+    assert folder.steps() == [step for step, _ in written]
+
+
+def test_a_checkpoint_that_cannot_be_written_ends_the_training(make, monkeypatch):
+    loop, _, folder = make(lambda step: 1.0)
+    monkeypatch.setattr(folder, "save", lambda *arguments: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
         loop.run()
 
 

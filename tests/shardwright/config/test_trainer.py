@@ -58,6 +58,12 @@ def test_what_is_taken(options):
         ({"ema": 1.0}, "trainer.ema: 1.0 is out of range"),
         ({"ema": 0}, "trainer.ema: 0.0 is out of range"),
         ({"accumulate": 0}, "trainer.accumulate: 0 is out of range"),
+        ({"steps_per_launch": 0}, "trainer.steps_per_launch: 0 is out of range"),
+        ({"shard_weights": 0}, "trainer.shard_weights: 0 is too small"),
+        (
+            {"compilation_cache": "cache"},
+            "trainer.compilation_cache: 'cache' is neither an absolute path nor a URL. Write /… or gs://….",
+        ),
         ({"model": "deeplab3"}, "trainer.model: 'deeplab3' is not known. Use one of: auto, unet, deeplab, cnn"),
         ({"warm_start": " "}, "trainer.warm_start: ' ' names nothing"),
     ],
