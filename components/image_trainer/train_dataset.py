@@ -153,7 +153,7 @@ def train(
     """
     opened = dataset if isinstance(dataset, ImageDataset) else ImageDataset.open(dataset)
     given = {"transform": transform, "loader": loader, "trainer": trainer, "evaluator": evaluator, "rejects": rejects}
-    chosen = _config(opened, config, {name: value for name, value in given.items() if value is not None})
+    chosen = training_config(opened, config, {name: value for name, value in given.items() if value is not None})
     if is_remote(os.fspath(out)):
         raise UsageError(f"{out}: a training writes to this machine. Give a folder, and copy it later.")
     folder = Path(os.path.abspath(out))
@@ -163,7 +163,7 @@ def train(
     make_folder(str(folder))
     for name in (IMAGES, TRAINING, MODEL):
         is_own(folder / name)  # The user names `out`, perhaps a link; a link below it is refused.
-    images = _transformed(opened, chosen, folder, workers)
+    images = transformed(opened, chosen, folder, workers)
     weights = chosen.resolve(chosen.trainer.weights) if chosen.trainer.weights else ""
     start = chosen.trainer.warm_start
     warm = chosen.resolve(start) if start != TrainerConfig.warm_start else ""
@@ -187,7 +187,7 @@ def train(
     )
 
 
-def _config(
+def training_config(
     dataset: ImageDataset, config: str | os.PathLike[str] | Mapping[str, Any] | Config | None, given: Mapping[str, Any]
 ) -> Config:
     """Returns the configuration of a training, whose task must be that of the dataset."""
@@ -204,7 +204,7 @@ def _config(
     return dataclasses.replace(loaded, **sections)
 
 
-def _transformed(opened: ImageDataset, config: Config, folder: Path, workers: int | None) -> Path:
+def transformed(opened: ImageDataset, config: Config, folder: Path, workers: int | None = None) -> Path:
     """Returns the folder of the dataset to train on, which is made if the given one is not transformed."""
     if opened.manifest.kind == "transform":
         if is_remote(opened.root):

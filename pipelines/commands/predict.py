@@ -34,7 +34,7 @@ def run(options: Namespace) -> int:
     from shardwright.components.predictor.predict_images import PredictOptions, predict
     from shardwright.pipelines.runs.logs import quiet_libraries
 
-    model = _last_model(options.model) if options.unblessed else options.model
+    model = last_model(options.model) if options.unblessed else options.model
     with quiet_libraries():
         made = predict(
             model,
@@ -60,7 +60,7 @@ def run(options: Namespace) -> int:
     return code
 
 
-def _last_model(run: str) -> str:
+def last_model(run: str) -> str:
     """Returns the model that a run trained last, and says which."""
     from shardwright.pipelines.runs.metadata_store import last_model
 

@@ -6,6 +6,9 @@ are untrusted: `isolate` writes invisible characters as numbers, limits the leng
 
 from __future__ import annotations
 
+import base64
+import hashlib
+import json
 import unicodedata
 from collections.abc import Iterable, Sequence
 from functools import cache
@@ -81,6 +84,9 @@ def document(
     title: str = "",
     links: Sequence[tuple[str, str]] = (),
     ending: str = "",
+    script: str = "",
+    data: Any = None,
+    served: bool = False,
 ) -> str:
     """Renders a whole page.
 
@@ -93,7 +99,11 @@ def document(
         title: title of the window; by default the heading.
         links: anchor and text of each link in the navigation; by default one to the content.
         ending: a sentence at the end.
+        script: name of the template with the page's script; by default it has none.
+        data: plain values for the script, which reads them from the element `data`.
+        served: whether the script asks the server of the page; by default the page is a file.
     """
+    code = script_of(script) if script else ""
     return (
         _environment()
         .get_template("page.html")
@@ -106,8 +116,31 @@ def document(
             title=title or name,
             links=links or [("main", name)],
             ending=ending,
+            script=code,
+            script_source=f"; script-src {script_hash(code)}" if code else "",
+            served=served,
+            data=json_in_html(data),
         )
     )
+
+
+def script_of(name: str) -> Markup:
+    """Returns a script of the package, for a page."""
+    return Markup(_environment().get_template(name).render().strip())  # noqa: S704
+
+
+def script_hash(code: str) -> Markup:
+    """Returns what a policy of contents calls a script: the browser runs no other one."""
+    digest = base64.b64encode(hashlib.sha256(code.encode("utf-8")).digest()).decode("ascii")
+    return Markup("'sha256-{}'").format(digest)
+
+
+def json_in_html(value: Any) -> Markup:
+    """Returns plain values as JSON in which no character means something to HTML."""
+    text = json.dumps(value, separators=(",", ":"))  # ASCII.
+    for sign in "<>&":
+        text = text.replace(sign, f"\\u{ord(sign):04x}")
+    return Markup(text)  # noqa: S704
 
 
 def section(ident: str, title: str, *parts: str, lead: str = "") -> Markup:
@@ -223,6 +256,22 @@ def with_share(value: str, share: str) -> Markup:
 def switch(ident: str, text: str) -> Markup:
     """Returns a check box that is checked."""
     return _parts().switch(ident, text)
+
+
+def marked(
+    number: int, name: str, below: str, panels: str, choices: Iterable[tuple[str, str]], more: Sequence[str]
+) -> Markup:
+    """Returns an image with the buttons that mark it.
+
+    Args:
+        number: its place on the page.
+        name: the untrusted name of the image.
+        below: a line below the name.
+        panels: its pictures.
+        choices: value and text of each mark.
+        more: untrusted names of classes that can be chosen, too; their marks are their numbers.
+    """
+    return _parts().marked(number, name, below, panels, choices, more)
 
 
 def thumbnail(picture: Picture, words: str) -> Markup:
