@@ -13,6 +13,7 @@ import dataclasses
 import json
 import random
 import secrets
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -31,7 +32,7 @@ from shardwright.config.images import images_config
 from shardwright.dataset.example_view import ExampleReader, ExampleView
 from shardwright.dataset.reader import ImageDataset
 from shardwright.dataset.source import stored_file
-from shardwright.display.html import document, isolate, section
+from shardwright.display.html import PageScript, document, isolate, section
 from shardwright.display.thumbnails import data_url
 from shardwright.errors import UsageError
 from shardwright.evaluation.thresholds import DEFAULT_THRESHOLD, THRESHOLDS_FILE, read_thresholds
@@ -142,9 +143,7 @@ class TriedModel:
             "",
             section("photographs", "Photographs", *parts),
             links=[("photographs", "Photographs")],
-            script="try.js",
-            data=data,
-            served=True,
+            script=PageScript("try.js", data, served=True),
             ending="Photographs stay on this machine.",
         )
 
@@ -290,6 +289,10 @@ class _Handler(BaseHTTPRequestHandler):
             kind, body = found
         except Refused as refused:
             status, body = refused.status, json.dumps({"problem": str(refused)}).encode("ascii")
+        except Exception as error:
+            print(f"shardwright: {type(error).__name__}: {error}", file=sys.stderr)
+            problem = "the model failed; the terminal says more."
+            status, body = HTTPStatus.INTERNAL_SERVER_ERROR, json.dumps({"problem": problem}).encode("ascii")
         self.send_response(status)
         for name, value in _HEADERS.items():
             self.send_header(name, value)

@@ -14,6 +14,7 @@ import os
 import shlex
 import tempfile
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -28,7 +29,7 @@ from shardwright.dataset.reader import ImageDataset
 from shardwright.edit.derive import Derived, derive
 from shardwright.edit.export_dataset import ExportOptions, export
 from shardwright.edit.relabel_dataset import AnnotatedRecords
-from shardwright.errors import CheckFailed, NotFound, UsageError
+from shardwright.errors import CheckFailed, DatasetError, NotFound, UsageError
 from shardwright.ingest.run_ingest import make_dataset
 from shardwright.lineage.ancestry import family_of
 from shardwright.pipelines.reviewing.answers import Answer, answers_of, check_fits, has_embeddings, views_of
@@ -125,7 +126,6 @@ def write_review(model: str, out: str, options: ReviewOptions, *, quiet: bool = 
         raise UsageError(f"--out {out}: contains a review already. Name another folder.")
     opened = open_model(os.path.abspath(model), trusted=options.trust_model)
     dataset = ImageDataset.open(_dataset_of(opened, model, options))
-    make_folder(target)
     failures: list[Failure] = []
     if options.images is None:
         ranked, suspected = _doubtful(opened, dataset, target, options, failures, quiet=quiet)
@@ -133,6 +133,7 @@ def write_review(model: str, out: str, options: ReviewOptions, *, quiet: bool = 
         ranked, suspected = _to_label(opened, dataset, options, failures, quiet=quiet), None
     if not ranked:
         raise CheckFailed(f"{options.images or dataset.root}: none of the images can be reviewed. {_first(failures)}")
+    make_folder(target)
     shown = ranked[: options.count]
     following = _following(dataset, options, opened)
     with tempfile.TemporaryDirectory(prefix="shardwright-review-") as scratch:
@@ -161,11 +162,12 @@ def _dataset_of(model: ExportedModel, place: str, options: ReviewOptions) -> str
     """Returns the dataset of the call, or the ingested one that the model descends from."""
     if options.dataset is not None:
         return options.dataset
-    start, family = family_of(model.folder, [os.path.abspath(place)])
-    found = next((one.place for one in family.ancestors(start) if one.kind == "ingest"), None)
-    if found is None:
-        raise NotFound(f"{place}: the dataset that this model was trained on is not there. Give --dataset DIR.")
-    return found
+    with suppress(DatasetError):  # A model without a lineage.
+        start, family = family_of(model.folder, [os.path.abspath(place)])
+        for one in family.ancestors(start):
+            if one.kind == "ingest":
+                return one.place
+    raise NotFound(f"{place}: the dataset that this model was trained on is not there. Give --dataset DIR.")
 
 
 def _doubtful(

@@ -12,7 +12,7 @@ import json
 import unicodedata
 from collections.abc import Iterable, Sequence
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from markupsafe import Markup, escape
 
@@ -74,6 +74,20 @@ def _notebook() -> Any:
     return _environment().get_template("notebook.html").module
 
 
+class PageScript(NamedTuple):
+    """The script of a page.
+
+    Attributes:
+        name: its template.
+        data: plain values, which it reads from the element `data`.
+        served: whether it asks the server of the page; by default the page is a file.
+    """
+
+    name: str
+    data: Any
+    served: bool = False
+
+
 def document(
     name: str,
     kicker: str,
@@ -84,9 +98,7 @@ def document(
     title: str = "",
     links: Sequence[tuple[str, str]] = (),
     ending: str = "",
-    script: str = "",
-    data: Any = None,
-    served: bool = False,
+    script: PageScript | None = None,
 ) -> str:
     """Renders a whole page.
 
@@ -99,11 +111,10 @@ def document(
         title: title of the window; by default the heading.
         links: anchor and text of each link in the navigation; by default one to the content.
         ending: a sentence at the end.
-        script: name of the template with the page's script; by default it has none.
-        data: plain values for the script, which reads them from the element `data`.
-        served: whether the script asks the server of the page; by default the page is a file.
+        script: of the page; by default it has none.
     """
-    code = script_of(script) if script else ""
+    code = "" if script is None else _environment().get_template(script.name).render().strip()
+    digest = base64.b64encode(hashlib.sha256(code.encode("utf-8")).digest()).decode("ascii")
     return (
         _environment()
         .get_template("page.html")
@@ -116,26 +127,15 @@ def document(
             title=title or name,
             links=links or [("main", name)],
             ending=ending,
-            script=code,
-            script_source=f"; script-src {script_hash(code)}" if code else "",
-            served=served,
-            data=json_in_html(data),
+            script=Markup(code),  # noqa: S704 -- of the package
+            digest=digest,
+            served=script is not None and script.served,
+            data=_json_in_html(None if script is None else script.data),
         )
     )
 
 
-def script_of(name: str) -> Markup:
-    """Returns a script of the package, for a page."""
-    return Markup(_environment().get_template(name).render().strip())  # noqa: S704
-
-
-def script_hash(code: str) -> Markup:
-    """Returns what a policy of contents calls a script: the browser runs no other one."""
-    digest = base64.b64encode(hashlib.sha256(code.encode("utf-8")).digest()).decode("ascii")
-    return Markup("'sha256-{}'").format(digest)
-
-
-def json_in_html(value: Any) -> Markup:
+def _json_in_html(value: Any) -> Markup:
     """Returns plain values as JSON in which no character means something to HTML."""
     text = json.dumps(value, separators=(",", ":"))  # ASCII.
     for sign in "<>&":

@@ -1,8 +1,12 @@
 """Finds wrong masks by what a model that did not learn from these images predicts.
 
 Annotation and prediction are compared class by class: by their Dice, and by the connected regions of which the other
-one has no pixel. What counts is how sure the model is: the doubt of an image is the share of its pixels, those of
-annotation and prediction, that only one of both has, each weighted by the probability that the annotation is wrong.
+one has no pixel. Two things count: how much they differ (1 - Dice), and how sure the model is: the share of the pixels
+that only one of both has, each weighted by the probability that the annotation is wrong there.
+
+A model finds some classes worse than others. So the doubt of a class is by how much that sum is above what is typical
+of the class, its median over the images in which one of both has the class. The doubt of an image is the mean over
+those classes, by the square root of their pixels: a small object counts for more than its area.
 """
 
 from __future__ import annotations
@@ -15,6 +19,9 @@ import numpy.typing as npt
 
 from shardwright.masks.regions import areas_and_hits
 from shardwright.review.confident_learning import Floats, Ints
+
+# Images by which the median of all classes counts for that of one.
+_PRIOR = 10
 
 
 class MaskDifference(NamedTuple):
@@ -78,12 +85,21 @@ def doubt_masks(images: Sequence[Sequence[MaskDifference]]) -> tuple[Ints, Float
         images: for each image the differences of its classes.
 
     Returns:
-        Positions, the most doubtful first, int64 [N]; and for each image its doubt, from 0, float64 [N].
+        Positions, the most doubtful first, int64 [N]; and for each image its doubt, float64 [N]: 0 is typical.
     """
-    doubts = np.array([_doubt(classes) for classes in images], np.float64)
+    if not images:
+        return np.zeros(0, np.int64), np.zeros(0)
+    pixels = np.array([[one.annotated + one.predicted for one in classes] for classes in images], np.float64)
+    wrong = np.array(
+        [[1 - one.dice + one.wrong / max(1, one.annotated + one.predicted) for one in classes] for classes in images]
+    )
+    there = pixels > 0
+    overall = np.median(wrong[there]) if there.any() else 0.0
+    weights = np.sqrt(pixels)
+    for c in range(wrong.shape[1]):
+        own = wrong[there[:, c], c]
+        # Of a class of few images, which may all be wrong, all classes say what is typical.
+        typical = (len(own) * np.median(own) + _PRIOR * overall) / (len(own) + _PRIOR) if len(own) else overall
+        wrong[:, c] -= typical
+    doubts = (np.where(there, wrong, 0.0) * weights).sum(1) / np.maximum(weights.sum(1), 1.0)
     return np.argsort(-doubts, kind="stable").astype(np.int64), doubts
-
-
-def _doubt(classes: Sequence[MaskDifference]) -> float:
-    pixels = sum(one.annotated + one.predicted for one in classes)
-    return sum(one.wrong for one in classes) / pixels if pixels else 0.0

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from markupsafe import Markup
 
 from shardwright.display.html import (
+    PageScript,
     document,
     dot,
     figure,
@@ -28,7 +29,6 @@ from shardwright.masks.rle import Runs, to_pairs
 # Bytes of the page; pictures beyond are left out.
 _MOST_BYTES = 25_000_000
 _ANNOTATION, _PREDICTION, _NEITHER = "annotation", "prediction", "neither"
-_SCRIPT = "review.js"
 _NAMED, _IN_LEGEND = 6, 20
 
 
@@ -105,7 +105,13 @@ class ReviewPage:
             join((join((dot(k), isolate(name, 40))) for k, name in enumerate(self.classes[:20])), " ") if masked else ""
         )
         return document(
-            self.title, "Review", self.lead, legend, body, links=[("images", "Images")], script=_SCRIPT, data=data
+            self.title,
+            "Review",
+            self.lead,
+            legend,
+            body,
+            links=[("images", "Images")],
+            script=PageScript("review.js", data),
         )
 
     def header(self, masked: bool) -> list[str]:

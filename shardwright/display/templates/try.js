@@ -4,7 +4,7 @@
   const drop = document.getElementById("drop"), list = document.getElementById("results");
   const status = document.getElementById("status"), picker = document.getElementById("file");
   const sliders = [...document.querySelectorAll("#sliders input")];
-  const shown = [];
+  const shown = [], TALLEST = 340;
 
   const add = (parent, tag, text, kind) => {
     const element = document.createElement(tag);
@@ -18,9 +18,10 @@
   const limit = (number) => Number((sliders[number] || sliders[0]).value);
 
   const paint = (canvas, answer, inside) => {
-    const [height, width] = answer.size, context = canvas.getContext("2d");
+    const [height, width] = answer.size, context = canvas.getContext("2d", {willReadFrequently: true});
     canvas.width = width; canvas.height = height;
     canvas.style.aspectRatio = answer.shape[1] + "/" + answer.shape[0];
+    canvas.style.maxWidth = Math.round(TALLEST * answer.shape[1] / answer.shape[0]) + "px";
     context.drawImage(answer.image, 0, 0);
     const pixels = context.getImageData(0, 0, width, height);
     data.colors.forEach((color, label) => {
@@ -53,7 +54,7 @@
       for (let place = label * size; place < (label + 1) * size; place++) {
         count += inside(label, place); most = Math.max(most, answer.scores[place]);
       }
-      row(entry.rows, name, most / 255, count > 0, percent(count / size) + " of the image", label);
+      row(entry.rows, name, most / 255, count > 0, percent(count / size), label);
     });
   };
   const row = (table, name, score, chosen, note, label) => {
@@ -100,7 +101,11 @@
     if (!data.masks) paint(entry.canvas, answer, () => false);
     if (data.masks && answer.truth) paint(panel("annotation"), answer, (label, place) => answer.truth[place] === 1);
     if (answer.labels) add(card, "p", "annotation: " + (answer.labels.map((k) => data.classes[k]).join(", ") || "nothing"));
-    entry.rows = add(add(card, "table"), "tbody");
+    const table = add(card, "table"), head = add(add(table, "thead"), "tr");
+    for (const [text, kind] of [["class"], [""], ["score", "n"], [data.masks ? "area" : "", "n"]]) {
+      add(head, "th", text, kind).scope = "col";
+    }
+    entry.rows = add(table, "tbody");
     entry.note = add(card, "p", "", "note");
     shown.unshift(entry);
     list.prepend(card);
