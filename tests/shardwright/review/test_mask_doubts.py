@@ -58,7 +58,7 @@ def test_planted_errors_come_first(error):
         radius, row, column = random.integers(6, 10), *random.integers(12, 36, 2)
         distance = np.hypot(rows - row, columns - column)
         truth = np.stack([distance < radius, np.zeros((48, 48), bool)], -1)
-        rough = 1 / (1 + np.exp((distance - radius - random.normal(0, 1)) / 2))
+        rough = 1 / (1 + np.exp((distance - radius - random.normal(0, 0.5)) / 2))
         sure = np.stack([rough, np.full((48, 48), 0.02)], -1)
         if number < 3:
             if error == "shifted":
