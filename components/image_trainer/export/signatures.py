@@ -72,16 +72,19 @@ class FlippedMean:
     def encoder(self) -> Any:
         """Returns a model from images to embeddings, float32 [B, D]; `None` where the model has no map of features.
 
-        An embedding is the mean of the last map of the lowest resolution. Maps of one pixel are not maps: networks
-        with squeeze and excitation have them everywhere.
+        An embedding is the mean of the encoder's last map. A classifier ends after that. A segmenter goes on, so there
+        it is the last one with the most channels at the lowest resolution. One pixel is none: networks with squeeze and
+        excitation have such tensors everywhere.
         """
         maps = [tensor for layer in getattr(self._model, "layers", ()) for tensor in _maps(layer)]
+        if self._masks:
+            maps = [tensor for tensor in maps if tensor.shape[1] * tensor.shape[2] > 1]
+            # The sort is stable.
+            maps.sort(key=lambda tensor: (-tensor.shape[1] * tensor.shape[2], tensor.shape[3]))
         if not maps:
             return None
-        least = min(height * width for _, height, width, _ in (tensor.shape for tensor in maps))
-        last = [tensor for tensor in maps if tensor.shape[1] * tensor.shape[2] == least][-1]
         try:
-            return keras.Model(self._model.inputs, keras.ops.mean(keras.ops.cast(last, "float32"), (1, 2)))
+            return keras.Model(self._model.inputs, keras.ops.mean(keras.ops.cast(maps[-1], "float32"), (1, 2)))
         except ValueError:  # The layers of a model inside of the model are in no graph with its inputs.
             return None
 
@@ -377,7 +380,7 @@ def _maps(layer: Any) -> list[Any]:
     except (AttributeError, ValueError):  # A layer that is called several times.
         return []
     shape: Any = getattr(output, "shape", ())
-    return [output] if len(shape) == 4 and None not in shape[1:] and shape[1] * shape[2] > 1 else []
+    return [output] if len(shape) == 4 and None not in shape[1:] else []
 
 
 def _traced(function: Callable[..., Any], *inputs: Any) -> Any:
