@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Builds the programs that our documents are made for, from their Go modules, and runs the tests on them: `make engines`.
 #
-#   engines.sh build [PART...]   the programs only (some of: manifests etcd kubernetes jobset prism kueue; by default all but the last); prints their folder
+#   engines.sh build [PART...]   the programs only (some of: manifests etcd kubernetes jobset kueue prism boot; by default all); prints their folder
 #   engines.sh [ARGUMENTS...]    the tests of tests/cluster on the real control plane, with more arguments for pytest; then Prism
 #
 # It needs Go 1.26 and a module proxy. On two idle cores the first build takes about fifteen minutes and 7 GB of Go's caches; the programs
@@ -16,8 +16,7 @@ tools="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd -P)"
 
 # The versions that docs/trust/limits.md names.
 kubernetes=1.34.4 etcd=v3.6.6 jobset=v0.12.0 kueue=v0.17.0 kserve=v0.17.0 beam=v2.77.0
-# Without Kueue, which nobody has seen start here: `engines.sh build kueue` adds it, and its tests then run.
-parts=(manifests etcd jobset kubernetes prism)
+parts=(manifests etcd jobset kubernetes kueue prism boot)
 programs="$cache/engines"
 export GOFLAGS="-mod=mod -trimpath" CGO_ENABLED=0
 
@@ -95,8 +94,14 @@ build_prism() {
     build prism "$beam" github.com/apache/beam/sdks/v2/go/cmd/prism
 }
 
+# Beam's launcher of workers: tools/image.sh takes it in place of its stand-in.
+build_boot() {
+    module boot "github.com/apache/beam/sdks/v2/python/container@$beam"
+    build boot "$beam" github.com/apache/beam/sdks/v2/python/container
+}
+
 if ! command -v go >/dev/null; then
-    say "engines: there is no Go, so the control plane (Kubernetes $kubernetes, JobSet, Kueue, KServe's definitions) and Prism are not built and not tested"
+    say "engines: there is no Go, so the control plane (Kubernetes $kubernetes, JobSet, Kueue, KServe's definitions), Prism and Beam's launcher are not built and not tested"
     exit 0
 fi
 mkdir -p "$programs"

@@ -4,7 +4,8 @@
 # daemon). The tests ran on the other stack, with the same packages.
 #
 # The Debian 13 that it builds upon is made by tools/lib/debian.sh and kept in the cache folder. Beam's launcher for Dataflow comes
-# from a registry's image. Without one, tools/image/boot stands in for it: it takes the steps that depend on the image.
+# from a registry's image. Without one it is that which tools/engines.sh has built; without Go tools/image/boot stands in for it, and
+# takes the steps that depend on the image.
 #
 #   image.sh build     the image localhost/shardwright
 #   image.sh try       build, then try it
@@ -49,7 +50,9 @@ build() {
         rm "$scratch/base.tar"
     fi
     if [ -z "${BEAM_SDK:-}" ]; then
-        install -D -m 755 "$tools/image/boot" "$scratch/beam/apache/boot"
+        local launcher="$cache/engines/boot"
+        [ -x "$launcher" ] || launcher="$tools/image/boot"
+        install -D -m 755 "$launcher" "$scratch/beam/apache/boot"
         printf 'FROM scratch\nADD apache /opt/apache/beam/\n' >"$scratch/beam/Dockerfile"
         buildah "${store[@]}" build --quiet --isolation chroot -t localhost/beam-stand-in "$scratch/beam" >/dev/null
     fi

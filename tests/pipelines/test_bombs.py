@@ -58,7 +58,7 @@ def known_formats() -> set[str]:
 
 def test_every_format_has_a_bomb():
     missing = known_formats() - {found.format for found in BOMBS.values()}
-    assert not missing, f"formats without a bomb in tests/support/bombs.py: {sorted(missing)}"
+    assert not missing, f"formats without a bomb in tests/support/bombs_in_*.py: {sorted(missing)}"
 
 
 @pytest.mark.parametrize(

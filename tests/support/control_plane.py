@@ -91,6 +91,7 @@ def _start_operator(started, server, programs, name, folder, tls, port, health):
             for hook in one["webhooks"]:
                 hook["clientConfig"] = client(hook["clientConfig"]["service"]["path"])
             server.send(_WEBHOOKS.format(kind), one)
+    until(lambda: _check_served(server), 120, (LookupError,))
     settings = {
         "apiVersion": "config.jobset.x-k8s.io/v1alpha1" if name == "jobset" else "config.kueue.x-k8s.io/v1beta2",
         "kind": "Configuration",
@@ -101,7 +102,9 @@ def _start_operator(started, server, programs, name, folder, tls, port, health):
         "internalCertManagement": {"enable": False},
     }
     if name == "kueue":
-        settings |= {"namespace": "kueue-system", "integrations": {"frameworks": ["jobset.x-k8s.io/jobset"]}}
+        # Without its integration, the webhook of Jobs fails at each of a JobSet's own.
+        frameworks = ["batch/job", "jobset.x-k8s.io/jobset"]
+        settings |= {"namespace": "kueue-system", "integrations": {"frameworks": frameworks}}
     (folder / f"{name}.yaml").write_text(yaml.safe_dump(settings), encoding="utf-8")
     command = [programs / f"{name}-controller", f"--config={folder}/{name}.yaml"]
     if name == "kueue":
@@ -116,6 +119,14 @@ def _start_operator(started, server, programs, name, folder, tls, port, health):
             answer.read()
 
     until(ready, 120, (OSError,))
+
+
+def _check_served(server):
+    """Raises LookupError while a kind is not served yet: Kueue ends if it starts before its own are."""
+    for kind in server.call("GET", _DEFINITIONS)["items"]:
+        conditions = {one["type"]: one["status"] for one in kind["status"].get("conditions") or ()}
+        if conditions.get("Established") != "True":
+            raise LookupError(kind["metadata"]["name"])
 
 
 def _is_served(name, hook):

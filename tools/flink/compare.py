@@ -1,4 +1,4 @@
-"""Runs three components on Flink or Prism on this machine, and compares what they write with a local run.
+"""Runs a whole pipeline on Flink or Prism on this machine, and compares what its steps write with a local run.
 
 A Flink cluster has two task managers of two slots, and workers in processes of their own. One task manager is killed
 while ImageExampleGen writes shards: Flink gives its tasks to the other one. Wants Java 11 or 17. Prism is Beam's own
@@ -37,10 +37,25 @@ _DRIVER = "org.apache.beam.runners.flink.FlinkJobServerDriver"
 _MASTER = "org.apache.flink.runtime.entrypoint.StandaloneSessionClusterEntrypoint"
 _TASK_MANAGER = "org.apache.flink.runtime.taskexecutor.TaskManagerRunner"
 _RESOURCES = "org.apache.flink.runtime.util.bash.BashJavaUtils"
+# Of the steps that run on Beam; and what the Trainer has measured, since it follows from all of these.
 _OUTPUTS = {
     "ImageExampleGen": ["examples"],
     "StatisticsGen": ["statistics"],
     "ImageTransform": ["transformed_examples", "post_transform_stats", "post_transform_schema", "transform_graph"],
+    "Evaluator": ["evaluation"],
+}
+# Enough shards that both task managers have some, and that one can be killed in between; enough images of `test` for a
+# verdict, and few updates.
+_CONFIGURATION: dict[str, Any] = {
+    "name": "compared",
+    "task": "segmentation",
+    "input": {"classes": ["Fish", "Flower", "Gravel", "Sugar"]},
+    "images": {"verify": "full"},
+    "split": {"ratios": {"train": 0.5, "eval": 0.1, "test": 0.4}},
+    "shards": {"count": 24},
+    "transform": {"size": [64, 96]},
+    "trainer": {"epochs": 1, "batch_size": 16},
+    "evaluator": {"min_dice": 0.0, "beat_trivial": False},
 }
 # Java keeps these to itself; Flink's own start scripts open them.
 _OPENED = (
@@ -56,6 +71,7 @@ _OPENED = (
     "util.concurrent.atomic",
 )
 _SECONDS = 120
+_SHARDWRIGHT = str(Path(sys.executable).with_name("shardwright"))
 
 
 _BEAM = tuple(map(int, beam_version.split(".")[:2]))
@@ -78,7 +94,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         help=f"Beam's job server for that version (default: that of Beam {beam_version}, from Maven Central)",
     )
     parser.add_argument("--prism", type=Path, metavar="PROGRAM", help="run on Prism instead of Flink")
-    parser.add_argument("--images", type=int, default=120, metavar="N", help="number of images (default 120)")
+    parser.add_argument("--images", type=int, default=150, metavar="N", help="number of images (default 150)")
     parser.add_argument("--keep", type=Path, metavar="DIR", help="empty folder for results and logs, kept afterwards")
     options = parser.parse_args(arguments)
     if options.prism is not None and _BEAM < _PRISM_SINCE:
@@ -141,7 +157,7 @@ def _job_server(given: Path | None, version: str) -> Path:
 
 
 def _compare(folder: Path, images: int, engine: Callable[[Path], AbstractContextManager[_Engine]]) -> int:
-    sample = [str(Path(sys.executable).with_name("shardwright")), "sample", "--quiet", "--out", str(folder / "input")]
+    sample = [_SHARDWRIGHT, "sample", "--quiet", "--out", str(folder / "input")]
     subprocess.run([*sample, "--count", str(images), "--height", "525", "--width", "788"], check=True)
     print("the local run", flush=True)
     local = _started_pipeline(folder, "local", [])
@@ -150,12 +166,11 @@ def _compare(folder: Path, images: int, engine: Callable[[Path], AbstractContext
     print("the run on the cluster", flush=True)
     with engine(folder) as cluster:
         remote = _started_pipeline(folder, "remote", cluster.options)
-        _wait_for(lambda: remote.poll() is not None or any(_shards(folder / "staging/remote")), "a shard")
-        cluster.disturb()
+        cluster.disturb(lambda: remote.poll() is not None or any((folder / "staging/remote").rglob("*.tfrecord*")))
         if remote.wait():
             return _failed(folder / "logs/remote.log")
         done = cluster.done()
-    files, differing = _differences(folder / "local", folder / "remote")
+    files, differing = _differences(folder / "local/artifacts", folder / "remote/artifacts")
     for name in differing:
         print(f"{name} differs")
     result = f"{len(differing)} differ" if differing else "the same bytes as in the local run"
@@ -166,16 +181,24 @@ def _compare(folder: Path, images: int, engine: Callable[[Path], AbstractContext
 
 
 def _started_pipeline(folder: Path, name: str, options: Sequence[str]) -> subprocess.Popen[bytes]:
-    (folder / name).mkdir()
-    command = [sys.executable, str(Path(__file__).with_name("pipeline.py")), str(folder / "input"), str(folder / name)]
-    environment = {**os.environ, "SHARDWRIGHT_STAGING": str(folder / "staging" / name)}
-    return _started([*command, *options], folder / f"logs/{name}.log", environment)
+    data = folder / "input"
+    named = {"images": str(data / "train_images"), "labels": {"path": str(data / "train.csv")}}
+    configuration = {
+        **_CONFIGURATION,
+        "input": {**_CONFIGURATION["input"], **named},
+        "run": {"root": str(folder / name), "staging": str(folder / "staging" / name)},
+        "beam": {"options": list(options)},
+    }
+    # JSON is YAML.
+    file = folder / f"{name}.yaml"
+    file.write_text(json.dumps(configuration), encoding="utf-8")
+    return _started([_SHARDWRIGHT, "run", str(file)], folder / f"logs/{name}.log")
 
 
-def _started(command: Sequence[str], log: Path, environment: dict[str, str] | None = None) -> subprocess.Popen[bytes]:
+def _started(command: Sequence[str], log: Path, **variables: str) -> subprocess.Popen[bytes]:
     log.parent.mkdir(exist_ok=True)
     with log.open("wb") as out:
-        return subprocess.Popen(command, stdout=out, stderr=subprocess.STDOUT, env=environment)
+        return subprocess.Popen(command, stdout=out, stderr=subprocess.STDOUT, env={**os.environ, **variables})
 
 
 def _failed(log: Path) -> int:
@@ -197,8 +220,8 @@ class _Engine:
     def __init__(self, options: Sequence[str]) -> None:
         self.options = options
 
-    def disturb(self) -> None:
-        """Takes a machine away, where others can do its work."""
+    def disturb(self, begun: Callable[[], bool]) -> None:
+        """Takes a machine away as soon as work has begun, where others can do it again."""
 
     def done(self) -> str:
         """Returns what it has done; empty if nothing was disturbed."""
@@ -219,8 +242,9 @@ class _Cluster(_Engine):
         self._rest = rest
         self._victim = victim
 
-    def disturb(self) -> None:
+    def disturb(self, begun: Callable[[], bool]) -> None:
         """Kills a task manager as a machine dies: it says nothing to anybody."""
+        _wait_for(begun, "a shard")
         self._victim.send_signal(signal.SIGKILL)
         self._victim.wait()
 
@@ -260,7 +284,7 @@ def _running(folder: Path, commands: Mapping[str, Sequence[str]]) -> Iterator[di
     processes: dict[str, subprocess.Popen[bytes]] = {}
     try:
         for name, command in commands.items():
-            processes[name] = _started(command, folder / f"logs/{name}.log", {**os.environ, "PATH": search})
+            processes[name] = _started(command, folder / f"logs/{name}.log", PATH=search)
         yield processes
     finally:
         for process in reversed(processes.values()):
