@@ -29,7 +29,7 @@ from shardwright.dataset.example_view import ExampleReader, ExampleView
 from shardwright.dataset.manifest import IGNORED, MASKS, MULTI, NONE, SINGLE, Manifest
 from shardwright.dataset.reader import ImageDataset
 from shardwright.edit.export_containers import ArrayRecord, Parquet, WebDataset
-from shardwright.edit.export_tools import Coco, ImageFolder, LabelMe, Voc, Yolo
+from shardwright.edit.export_tools import Coco, ImageFolder, LabelMe, LabelStudio, Voc, Yolo
 from shardwright.edit.export_writer import (
     BOXES,
     FURTHER,
@@ -91,6 +91,7 @@ WRITERS: dict[str, type[Writer]] = {
     "arrayrecord": ArrayRecord,
     "coco": Coco,
     "imagefolder": ImageFolder,
+    "label_studio": LabelStudio,
     "labelme": LabelMe,
     "parquet": Parquet,
     "voc": Voc,
@@ -113,8 +114,8 @@ class ExportOptions:
         table: columns of the CSV of masks, of `image_label`, `image_class`, `image`.
         splits: only images of these; empty for all.
         classes: only images that have one of these; empty for all.
-        to: `csv`, for which the options above are, or another format: `arrayrecord`, `coco`, `imagefolder`, `labelme`,
-            `parquet`, `voc`, `webdataset` or `yolo`.
+        to: `csv`, for which the options above are, or another format: `arrayrecord`, `coco`, `imagefolder`,
+            `label_studio`, `labelme`, `parquet`, `voc`, `webdataset` or `yolo`.
         raw: write names into the CSV as they are; by default one that a spreadsheet takes for a formula gets a `'`.
 
     Raises:
