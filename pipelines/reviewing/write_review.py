@@ -28,7 +28,7 @@ from shardwright.dataset.manifest import MASKS, MULTI, NONE, SINGLE
 from shardwright.dataset.reader import ImageDataset
 from shardwright.edit.derive import Derived, derive
 from shardwright.edit.export_dataset import ExportOptions, export
-from shardwright.edit.relabel_dataset import AnnotatedRecords
+from shardwright.edit.relabel_dataset import AnnotatedRecords, check_annotatable
 from shardwright.errors import CheckFailed, DatasetError, NotFound, UsageError
 from shardwright.ingest.run_ingest import make_dataset
 from shardwright.lineage.ancestry import family_of
@@ -126,6 +126,8 @@ def write_review(model: str, out: str, options: ReviewOptions, *, quiet: bool = 
         raise UsageError(f"--out {out}: contains a review already. Name another folder.")
     opened = open_model(os.path.abspath(model), trusted=options.trust_model)
     dataset = ImageDataset.open(_dataset_of(opened, model, options))
+    if options.export and options.images is None:
+        check_annotatable(dataset)
     failures: list[Failure] = []
     if options.images is None:
         ranked, suspected = _doubtful(opened, dataset, target, options, failures, quiet=quiet)
@@ -138,8 +140,8 @@ def write_review(model: str, out: str, options: ReviewOptions, *, quiet: bool = 
     following = _following(dataset, options, opened)
     with tempfile.TemporaryDirectory(prefix="shardwright-review-") as scratch:
         images = dataset if options.images is None else _ingested(options.images, shown, Path(scratch))
-        predicted = _with_predictions(images, opened, shown, Path(scratch, "predicted"))
         if options.export:
+            predicted = _with_predictions(images, opened, shown, Path(scratch, "predicted"))
             export(predicted, target / ANNOTATIONS, ExportOptions(to=options.export))
         views = {view.key: view for view in views_of(DatasetSource(images, images.splits))}
         page = _page(opened, dataset, options, len(ranked), following)

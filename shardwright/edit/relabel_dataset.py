@@ -34,7 +34,7 @@ from shardwright.dataset.manifest import (
 from shardwright.dataset.random_access import RecordLocation, read_record
 from shardwright.dataset.reader import ImageDataset
 from shardwright.duplicates.find import CONFLICTING
-from shardwright.edit.derive import Derived, derive, folder_of_images
+from shardwright.edit.derive import Derived, derive, every, folder_of_images
 from shardwright.errors import AnnotationError, CheckFailed, UsageError
 from shardwright.formats.base import BACKGROUND, IGNORE, Annotation, AnnotationFormat, Images, Survey, shorten
 from shardwright.formats.detect import open_source
@@ -91,7 +91,9 @@ def relabel(
         CheckFailed: nothing matched, an image is not listed and `unlisted` is `fail`, or the file has changed.
     """
     manifest = dataset.manifest
-    _check(dataset, unlisted)
+    if unlisted not in _WAYS:
+        raise UsageError(f"--unlisted-images: {unlisted!r} is not known. Use one of: {', '.join(_WAYS)}.")
+    check_annotatable(dataset)
     file = labels if is_remote(labels) else os.path.abspath(labels)
     export = find_export(file, "", manifest.task)
     read = SourceGuard.before([file, *(export.files if export else ())])
@@ -105,9 +107,9 @@ def relabel(
     rejected = {key: (UNLISTED, f"{os.path.basename(labels)} has no row for it") for key in missing if way == REJECT}
     rejected |= {keys[i]: (refusal.code, refusal.reason) for i, refusal in survey.rejected.items()}
     form = AnnotatedRecords(tuple(survey.classes), MASKS if manifest.labels == MASKS else survey.labels, survey.ignore)
-    if way == UNCHANGED and missing:
-        form = _with_kept(labels, manifest, form)
-    writer = _Writer(source, survey, rows, rejected, form, manifest, missing if way == UNCHANGED else ())
+    kept = missing if way == UNCHANGED else []
+    form = _with_kept(labels, manifest, form) if kept else form
+    writer = _Writer(source, survey, rows, rejected, form, manifest, kept)
     # The file was read twice, and its hash is in the recipe.
     read.check_unchanged()
     # The version by which the annotations were read; that of the dataset's recipe may be older.
@@ -117,8 +119,7 @@ def relabel(
     if export is not None:
         options["export"] = [read.checksum(path) for path in export.files]
     further, notes = _unmatched(dataset, survey)
-    changes = form.changes(manifest)
-    how = Derived("relabel", options, row=_kept_row, outcome=writer.outcome, changes=changes, further_rows=further)
+    how = Derived("relabel", options, every, _kept_row, writer.outcome, form.changes(manifest), further_rows=further)
     return derive([dataset], out, how, shards=shards, quiet=quiet), (*survey.notes, *unlisted_notes, *notes)
 
 
@@ -158,9 +159,12 @@ def _unmatched(dataset: ImageDataset, survey: Survey) -> tuple[list[LedgerRow], 
     return list(rows.values()), notes
 
 
-def _check(dataset: ImageDataset, unlisted: str) -> None:
-    if unlisted not in _WAYS:
-        raise UsageError(f"--unlisted-images: {unlisted!r} is not known. Use one of: {', '.join(_WAYS)}.")
+def check_annotatable(dataset: ImageDataset) -> None:
+    """Checks whether records of a dataset can get other annotations.
+
+    Raises:
+        UsageError: it is transformed, or stores its features under other names.
+    """
     if dataset.manifest.kind == "transform":
         raise UsageError(
             f"{dataset.root}: is a transformed dataset, whose other features and statistics follow from its "
