@@ -63,12 +63,14 @@ COMMANDS: dict[str, str] = {
     "deliver": "vertex",
     "predict": "tf",
     "preflight": "tf",
+    "review": "tf",
     "run": "tfx",
     "schedule": "vertex",
     "schema": "tfx",
     "status": "vertex",
     "submit": "vertex",
     "transform": "tfx",
+    "try": "tf",
 }
 
 
