@@ -36,8 +36,7 @@ TENSORFLOW = [
     "protobuf>=3.20",
     "tensorboard>=2.16",
     "tensorflow>=2.16,<2.17; python_version < '3.11'",
-    "tensorflow>=2.21,<2.22; python_version >= '3.11'",
-    "tensorflow-serving-api>=2.16,<3",
+    "tensorflow>=2.20,<2.22; python_version >= '3.11'",  # 2.20: Colab and Kaggle; TFX asks for 2.21.
 ]
 GCS = [
     "google-api-core>=2.15",

@@ -68,6 +68,8 @@ def _parser() -> argparse.ArgumentParser:
         subject.add_argument("--dir", metavar="DIR", help="where images are kept between calls (default: not kept)")
         if kind:
             subject.add_argument("--images", type=int, default=count, metavar="N", help=f"{kind} (default {count})")
+        if name == "ingest":
+            subject.add_argument("--profile", action="store_true", help="where the time of small images goes, by stage")
         if name == "month":
             stores = ("s3", "gs")
             subject.add_argument("--stores", nargs="+", choices=stores, default=stores, help="default: both")
@@ -121,6 +123,14 @@ def _measure(options: argparse.Namespace, folder: Path) -> list[Figure]:
             from benchmarks.transform import transform_figures
 
             return transform_figures(folder, options.images)
+        if options.profile:
+            if options.record:
+                raise UsageError(
+                    "--record: the figures of --profile have no place in benchmarks/figures.json. Omit it."
+                )
+            from benchmarks.ingest_stages import stage_figures
+
+            return stage_figures(folder, options.images)
         return _ingest_figures(folder, options.images)
 
 

@@ -42,6 +42,9 @@ def _run_command(arguments: Sequence[str] | None) -> int:
     try:
         try:
             parse(sys.argv[1:] if arguments is None else arguments, options)
+            if not getattr(options, "verbose", False):
+                # Read when TensorFlow is loaded: it tells of CUDA plugins, as of errors, also where there is no GPU.
+                os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
             module, _, function = options.call.partition(":")
             # Notes would be in the middle of what a script reads.
             with warnings.catch_warnings(), quiet_output(options.quiet or getattr(options, "json", False)):

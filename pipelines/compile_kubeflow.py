@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -96,8 +96,8 @@ def compile_kubeflow(config: Config, config_file: Path) -> Compiled:
     )
     compiled = compile_job(config, config_file, target)
     _add_variables(config, compiled.job)
-    _add_accelerator(config, compiled.job)
-    notes = _add_jobset(config, compiled.job)
+    add_accelerator(config, compiled.job)
+    notes = add_jobset(config, compiled.job)
     notes += staging_notes(config, str(target.staging), "a bucket or a volume of kubeflow.volumes")
     if section.pipeline_root is not None:
         # Nothing in the backend reads `defaultPipelineRoot`; the page of a new run does (frontend, NewRunV2.tsx).
@@ -166,7 +166,7 @@ def platform_document(config: Config) -> dict[str, Any]:
     """Returns how Kubernetes runs the executors, as `PlatformSpec`; empty if all is as by default."""
     executors = {}
     for component in COMPONENTS:
-        executor = _kubernetes(config, component)
+        executor = kubernetes_executor(config, component)
         if executor:
             executors[executor_label(component)] = executor
     if _notifies(config.kubeflow):
@@ -232,7 +232,7 @@ def _add_notification(config: Config, spec: dict[str, Any]) -> None:
         _take_image(spec, NOTIFY)
 
 
-def _kubernetes(config: Config, component: str) -> dict[str, Any]:
+def kubernetes_executor(config: Config, component: str) -> dict[str, Any]:
     """Returns a component's `KubernetesExecutorConfig`."""
     section = config.kubeflow
     executor: dict[str, Any] = {}
@@ -288,8 +288,8 @@ def _has_several_hosts(config: Config) -> bool:
     return rented is not None and rented.hosts > 1
 
 
-def _add_jobset(config: Config, job: dict[str, Any]) -> tuple[str, ...]:
-    """Makes the Trainer's pod start a JobSet if its slice has several hosts; returns notes for the user."""
+def add_jobset(config: Config, job: Mapping[str, Any], task: str = "Trainer") -> tuple[str, ...]:
+    """Makes the pod of a task that trains start a JobSet if its slice has several hosts; returns notes for the user."""
     rented = _tpu_slice(config)
     if rented is None or rented.hosts == 1:
         return ()
@@ -297,11 +297,11 @@ def _add_jobset(config: Config, job: dict[str, Any]) -> tuple[str, ...]:
     image = _IMAGE_OF_THE_RUN if config.kubeflow.image_parameter else str(config.kubeflow.image)
     placing = {"nodeSelector": selector, "tolerations": tolerations}
     template = jobset_template(config.kubeflow, rented, image, placing)
-    shared = f"{_shared_folder(config.kubeflow)}/.shardwright-jobsets"
-    container = dict(containers(job))["Trainer"]
+    shared = f"{shared_folder(config.kubeflow)}/.shardwright-jobsets"
+    container = dict(containers(job))[task]
     container["args"] = ["--jobset", canonical_json(template), "--shared", shared, *container["args"]]
     role = "its service account needs a Role (`shardwright docs deploy/kubeflow`)"
-    return (f"Trainer starts a JobSet of {rented.hosts} pods: {role}",)
+    return (f"{task} starts a JobSet of {rented.hosts} pods: {role}",)
 
 
 def _add_variables(config: Config, job: dict[str, Any]) -> None:
@@ -311,13 +311,14 @@ def _add_variables(config: Config, job: dict[str, Any]) -> None:
         container["env"] = [*container.get("env", ()), *({"name": key, "value": own[key]} for key in sorted(own))]
 
 
-def _add_accelerator(config: Config, job: dict[str, Any]) -> None:
+def add_accelerator(config: Config, job: Mapping[str, Any], task: str = "Trainer") -> None:
+    """Makes a task that trains ask for the chips of `kubeflow.trainer`, unless the pods of a JobSet do."""
     rented, trainer = _tpu_slice(config), config.kubeflow.trainer
     if (rented is None and trainer.gpu is None) or _has_several_hosts(config):
         return
     # The backend uses any type as the resource's name.
     kind, count = (tpu.RESOURCE, rented.chips_per_host) if rented else (trainer.gpu, trainer.gpus)
-    container = dict(containers(job))["Trainer"]
+    container = dict(containers(job))[task]
     container.setdefault("resources", {})["accelerator"] = {"type": kind, "count": str(count)}
 
 
@@ -329,10 +330,10 @@ def _staging(config: Config) -> str:
     section, own = config.kubeflow, config.run.staging
     if own is not None and (scheme_of(own) is not None or section.volume_of(own) is not None):
         return own.rstrip("/")
-    return f"{_shared_folder(section)}/{VOLUME_STAGING}"
+    return f"{shared_folder(section)}/{VOLUME_STAGING}"
 
 
-def _shared_folder(section: KubeflowConfig) -> str:
+def shared_folder(section: KubeflowConfig) -> str:
     """Returns the folder of the volume of `push_directory`."""
     volume = section.volume_of(str(section.push_directory))
     return "" if volume is None else volume.path.rstrip("/")

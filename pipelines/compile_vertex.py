@@ -62,7 +62,7 @@ def compile_vertex(config: Config, config_file: Path) -> Compiled:
         artifacts=_artifacts,
         beam={name: dataflow_options(section, root) for name in section.dataflow.components},
         resources=section.resources,
-        custom_job=_custom_job(config, section),
+        custom_job=job_of_trainer(config),
         labels=section.labels,
     )
     compiled = compile_job(config, config_file, target)
@@ -77,7 +77,7 @@ def target_errors(config: Config) -> list[ConfigError]:
     section = config.vertex
     return [
         *missing_options(section, "image", "project", "region", "pipeline_root"),
-        *errors_of(lambda: _custom_job(_with_accelerator(config), section), lambda: check_options(config)),
+        *errors_of(lambda: job_of_trainer(_with_accelerator(config)), lambda: check_options(config)),
         *_misplaced(config, section),
         *unreadable_weights(config),
     ]
@@ -188,7 +188,9 @@ def _tpu_slice(config: Config, machine: str) -> tpu.TpuSlice:
     return rented
 
 
-def _custom_job(config: Config, section: VertexConfig) -> dict[str, Any] | None:
+def job_of_trainer(config: Config) -> dict[str, Any] | None:
+    """Returns `custom_job` of ImageTrainer by `vertex.trainer`; `None` if a step of the pipeline trains."""
+    section = config.vertex
     if section.trainer.machine is None:
         return None
     trainer = section.trainer

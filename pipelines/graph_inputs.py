@@ -19,11 +19,11 @@ from shardwright.dataset.outputs import check_not_in_dataset
 from shardwright.errors import ConfigError, UsageError, unwritable
 from shardwright.formats.table_formats import NUMBERS
 from shardwright.ingest import (
+    IngestInput,
     IngestRecipe,
     InputLocation,
-    SurveyedInput,
     example_features,
-    hash_input,
+    identify_input,
     ingest_recipe,
     labels_kind,
     locate,
@@ -104,7 +104,7 @@ def resolve_inputs(config: Config, config_file: Path, *, hashed: bool = True) ->
         notes = (*notes, f"schema rendered to {schema_file}: commit it")
     fingerprint = ""
     if hashed:
-        fingerprint = hash_input(surveyed).fingerprint
+        fingerprint = identify_input(surveyed).fingerprint
         config = resolve_baseline(asked, fingerprint, classes)
         notes = (*notes, *_baseline_notes(asked, config))
     recipe = ingest_recipe(config, classes)
@@ -203,7 +203,7 @@ def _check_root(root: str, images: str) -> None:
     check_not_in_dataset(f"{root}/runs")
 
 
-def _nothing_to_train(surveyed: SurveyedInput) -> ConfigError:
+def _nothing_to_train(surveyed: IngestInput) -> ConfigError:
     what, fix = (
         "the images have no classes, so there is nothing to train on",
         "Use `shardwright ingest`, or give labels.",
@@ -214,7 +214,7 @@ def _nothing_to_train(surveyed: SurveyedInput) -> ConfigError:
     return ConfigError("input.labels", what, fix)
 
 
-def _check_transform(config: Config, surveyed: SurveyedInput, labels: str) -> None:
+def _check_transform(config: Config, surveyed: IngestInput, labels: str) -> None:
     """Checks the transform now, before the ingest, and that the Trainer can read its output."""
     features = example_features(config.task, surveyed.survey, config.images)
     classes = len(surveyed.survey.classes)
@@ -224,7 +224,7 @@ def _check_transform(config: Config, surveyed: SurveyedInput, labels: str) -> No
         raise ConfigError("transform.preset", what, "Use tf_vision or tfds.")
 
 
-def _render(config: Config, surveyed: SurveyedInput) -> str:
+def _render(config: Config, surveyed: IngestInput) -> str:
     survey = surveyed.survey
     features = example_features(config.task, survey, config.images)
     return render_schema(config.task, survey.classes, labels_kind(config.task, survey), features)

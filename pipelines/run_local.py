@@ -13,11 +13,11 @@ import os
 import shlex
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from shardwright.components.image_trainer.devices.placement import check_machine
 from shardwright.components.image_trainer.training.warm_start import WARM_START_VARIABLE, WEIGHTS_VARIABLE
@@ -50,7 +50,14 @@ if TYPE_CHECKING:
 
 
 @cached_hashes()  # The input, which is hashed before the graph is built and again in ImageExampleGen.
-def run_local(config_path: str, *, root: str | None = None, verbose: bool = False, as_json: bool = False) -> int:
+def run_local(
+    config_path: str,
+    *,
+    root: str | None = None,
+    verbose: bool = False,
+    as_json: bool = False,
+    settings: Mapping[str, Any] | None = None,
+) -> int:
     """Runs the pipeline of a configuration file.
 
     Args:
@@ -58,6 +65,7 @@ def run_local(config_path: str, *, root: str | None = None, verbose: bool = Fals
         root: replaces `run.root`.
         verbose: show the messages of TFX, Beam and TensorFlow instead of writing them to a log file.
         as_json: print the summary as JSON.
+        settings: see `load_config`.
 
     Returns:
         0 when a model was blessed and pushed, else 1.
@@ -66,24 +74,19 @@ def run_local(config_path: str, *, root: str | None = None, verbose: bool = Fals
         ShardwrightError: the configuration, the input or a check inside a component is wrong.
     """
     started = time.monotonic()
-    # The module of an own model or function may import TensorFlow first.
-    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
-    config_file = Path(config_path).absolute()
-    config = load_config(config_path, root=root)
+    config = load_config(config_path, root=root, settings=settings)
     hook = FinishHook(config, str(Path(root_of(config)).absolute()))
     check_machine(config.trainer.accelerator, config.trainer.hosts, config.trainer.batch_size, os.environ)
     print_progress(f"{config.name}: reading the input")
-    resolved = resolve_inputs(config, config_file)
+    resolved = resolve_inputs(config, Path(config_path).absolute())
     config = resolved.config
-    for note in resolved.notes:
-        print_note(note)
     run_root = Path(root_of(config))
     try:
         run_root.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise UsageError(f"run.root: {run_root} cannot be made ({error}). Give another folder with --root.") from None
-    for line in _check_disk_space(config, resolved, str(run_root)):
-        print_note(line)
+    for note in (*resolved.notes, *_check_disk_space(config, resolved, str(run_root))):
+        print_note(note)
     log_file = run_root / LOGS / f"{time.strftime('%Y%m%d-%H%M%S')}.log"
     shown_log = "above" if verbose else str(log_file)
     with locked_run(run_root):

@@ -99,7 +99,7 @@ FORMATS = (
     ),
     LabelFormat(
         name="label_csv", reader="label_csv:LabelCsv", meaning="classes in a CSV, one or several for each image",
-        page="label-csv.md", reads=TABLE, path="CSV",
+        page="tables.md#labels", reads=TABLE, path="CSV",
         options=(*_COLUMNS, "columns.caption", *_TABLE, "multi_label", "separator"),
         classes="a column, or a column for each class", exports=("csv",),
     ),
@@ -133,7 +133,7 @@ FORMATS = (
     ),
     LabelFormat(
         name="numbers", reader="numbers:Numbers",
-        meaning="numbers for each image and no classes, in a CSV or JSONL file", page="numbers.md", reads=TABLE,
+        meaning="numbers for each image and no classes, in a CSV or JSONL file", page="tables.md#numbers", reads=TABLE,
         path="CSV or JSONL", options=("columns.image", *_TABLE),
     ),
     LabelFormat(
@@ -197,7 +197,8 @@ FORMATS = (
     ),
     LabelFormat(
         name="box_csv", reader="box_csv:BoxCsv",
-        meaning="a CSV with a row for each box: image, class, and four edges or a corner and a size", page="box-csv.md",
+        meaning="a CSV with a row for each box: image, class, and four edges or a corner and a size",
+        page="tables.md#bounding-boxes",
         options=(*_COLUMNS, *_OBJECTS), boxes=True, sizes=True,
     ),
     LabelFormat(

@@ -10,9 +10,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from command_page import EXIT_CODES
+from command_page import EXIT_CODES, VARIABLES
 from markdown_pages import anchors, leads_nowhere
-from reference_pages import DATASET_FILES, FEATURES, FOLDER, PAGES, VARIABLES
+from reference_pages import DATASET_FILES, FEATURES, FOLDER, PAGES
 
 from shardwright import errors
 from shardwright.config.json_schema import config_schema

@@ -14,6 +14,8 @@ from tables import read  # noqa: E402
 sys.path.remove(str(ROOT / "tools" / "patches"))
 PAGE = ROOT / "docs" / "trust" / "limits.md"
 HOW = ("real", "recorded", "emulated", "read")
+# The columns of the table that opens the page.
+SEEN = {"works": ("real", "recorded"), "emulated": ("emulated",), "untried": ("read",)}
 BY_HAND = "by hand"
 TARGETS = read(ROOT / "tools" / "patches" / "guarantees.toml")["target"]
 
@@ -29,8 +31,17 @@ def page() -> str:
         )
         for row in TARGETS
     ]
+    summary: dict[str, dict[str, list[str]]] = {}
+    for row in TARGETS:
+        area, _, part = row["name"].partition(": ")
+        cells = summary.setdefault(area, {name: [] for name in SEEN})
+        (column,) = (name for name, kinds in SEEN.items() if row["how"] in kinds)
+        version = row["version"] if row["version"] != "–" else ""
+        cells[column].append(f"{part} ({version})" if part and version else part or version)
     rules = [(rule, how, versions or "–") for rule, (how, versions) in RULES.items()]
+    short = [(area, *("; ".join(cells[name]) for name in SEEN)) for area, cells in summary.items()]
     parts = {
+        "summary": table(", works, emulated only, untried", short),
         "targets": table("target, version, how, what, test", rows),
         "rules": (
             "## Rules of the emulator of Kubeflow Pipelines\n\n"

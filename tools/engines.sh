@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Builds the programs that our documents are made for, from their Go modules, and runs the tests on them: `make engines`.
 #
-#   engines.sh build [PART...]   the programs only (some of: manifests etcd kubernetes jobset kueue prism boot; by default all); prints their folder
+#   engines.sh build [PART...]   the programs only (some of: manifests etcd kubernetes jobset kueue kserve prism boot; by default all); prints their folder
 #   engines.sh [ARGUMENTS...]    the tests of tests/cluster on the real control plane, with more arguments for pytest; then Prism
 #
 # It needs Go 1.26 and a module proxy. On two idle cores the first build takes about fifteen minutes and 7 GB of Go's caches; the programs
@@ -16,7 +16,7 @@ tools="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd -P)"
 
 # The versions that docs/trust/limits.md names.
 kubernetes=1.34.4 etcd=v3.6.6 jobset=v0.12.0 kueue=v0.17.0 kserve=v0.17.0 beam=v2.77.0
-parts=(manifests etcd jobset kubernetes kueue prism boot)
+parts=(manifests etcd jobset kubernetes kueue kserve prism boot)
 programs="$cache/engines"
 export GOFLAGS="-mod=mod -trimpath" CGO_ENABLED=0
 
@@ -49,8 +49,11 @@ build_manifests() {
         from="$(folder_of "${name#* }")/config/components"
         install -m 644 -D -t "$programs/manifests/${name%% *}" "$from"/crd/bases/*.yaml "$from/webhook/manifests.yaml"
     done
-    from="$(folder_of "github.com/kserve/kserve@$kserve")/config/crd/full"
-    install -m 644 -D -t "$programs/manifests/kserve" "$from"/serving.kserve.io_{inferenceservices,servingruntimes,clusterservingruntimes}.yaml
+    from="$(folder_of "github.com/kserve/kserve@$kserve")/config"
+    install -m 644 -D -t "$programs/manifests/kserve" "$from"/crd/full/*.kserve.io_*.yaml "$from"/crd/full/clusterstoragecontainer/*.kserve.io_*.yaml \
+        "$from/webhook/manifests.yaml"
+    install -m 644 -D -t "$programs/manifests/kserve/objects" "$from/configmap/inferenceservice.yaml" "$from/storagecontainers/default.yaml" \
+        "$from/runtimes/kserve-tensorflow-serving.yaml"
 }
 
 build_etcd() {
@@ -87,6 +90,16 @@ build_kueue() {
     # It reads the certificate of its metrics from a folder of /etc, even where metrics are off.
     sed "s#\"/etc/kueue/metrics/certs\"#\"tls\"#" "$(folder_of "sigs.k8s.io/kueue@$kueue")/cmd/kueue/main.go" >manager/main.go
     build kueue-controller "$kueue" ./manager
+}
+
+# In its own module: what it replaces would not hold in another one.
+build_kserve() {
+    [ ! -e "$programs/.kserve-controller-$kserve" ] || return 0
+    rm -rf "$programs/modules/kserve"
+    mkdir -p "$programs/modules"
+    cp -r --no-preserve=mode "$(folder_of "github.com/kserve/kserve@$kserve")" "$programs/modules/kserve"
+    cd "$programs/modules/kserve"
+    build kserve-controller "$kserve" ./cmd/manager
 }
 
 build_prism() {

@@ -1,19 +1,21 @@
 """Draws the pictures of the documentation into docs/pictures: `.venv/bin/python tools/pictures.py [--drawings]`.
 
-Drawings (SVG) are made from the code, from `benchmarks/figures.json` and from `tools/demo_session.txt`, a recording of
-the demo that `--record` renews. A test compares them with the files. Photographs of pages (PNG) are taken with Chromium
-from a sample data set that is always the same.
+Drawings (SVG) are made from the code, from `benchmarks/figures.json` and from `tools/demo_session.txt` and
+`tools/gate_session.txt`, recordings that `--record` renews. A test compares them with the files. Photographs of pages
+(PNG) are taken with Chromium from a sample data set that is always the same; the predictions are those of a model that
+is trained for them.
 """
 
 from __future__ import annotations
 
+import csv
 import os
 import re
 import shutil
 import subprocess
 import sys
 import tempfile
-import time
+import textwrap
 from base64 import b64encode
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -22,6 +24,7 @@ from xml.sax.saxutils import escape
 
 if TYPE_CHECKING:
     from shardwright import ImageDataset
+    from shardwright.dataset.examples import Example
 
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))  # for `benchmarks`, which is not installed
@@ -29,7 +32,7 @@ FOLDER = ROOT / "docs" / "pictures"
 CHROMIUM = ("chromium", "chromium-browser", "google-chrome")
 TEAL, GRAY, PALE, ORANGE = "#00695c", "#546e7a", "#e0f2f1", "#fff3e0"
 LIMIT = 300
-SESSION = ROOT / "tools" / "demo_session.txt"
+SESSION, GATE_SESSION = ROOT / "tools" / "demo_session.txt", ROOT / "tools" / "gate_session.txt"
 # What `make demo` calls.
 DEMO = (
     "shardwright sample --out demo-data --count 200 --height 350 --width 525",
@@ -37,8 +40,11 @@ DEMO = (
 )
 # Left out of the demo's output: epochs in the middle, metrics of each class, places of artifacts.
 NOT_SHOWN = re.compile(
-    r"  epoch (?!1/|(\d+)/\1:)|\w+/|dataset|transformed|TensorBoard|evaluation|  the run takes|  schema"
+    r"  epoch (?!1/|(\d+)/\1:)|\w+/|dataset|transformed|TensorBoard|evaluation|  the run takes|  schema|\d+ s in all|"
+    r"  labels:|  train\.csv:|  run lengths:"
 )
+# The time of a step and the rate of an epoch are those of one machine, and are on no picture.
+TIMES = re.compile(r" +\d+\.\d s$|, \d+\.\d images/s$")
 TERMINAL_WIDTH, COLUMNS = 960, 117
 BUTTONS = ("#ef5350", "#ffca28", "#66bb6a")
 
@@ -173,62 +179,146 @@ def badges() -> dict[str, str]:
     }
 
 
-def terminal() -> str:
-    """Returns the recording of the demo as a terminal in which the lines appear one after the other."""
-    rows = [line.split("\t", 1)[1] for line in SESSION.read_text(encoding="utf-8").splitlines()]
-    rows = [text for text in rows if not NOT_SHOWN.match(text)]
+def terminal(session: Path, title: str, *, animated: bool = False) -> str:
+    """Returns a recording as a terminal, in which the lines may appear one after the other."""
+    rows = [TIMES.sub("", text) for text in session.read_text(encoding="utf-8").splitlines()]
+    rows = [part for text in rows if not NOT_SHOWN.match(text) for part in wrapped(text)]
     height = 52 + 18 * len(rows)
     # Three lines a second, whatever they took: nobody watches a progress bar.
     shapes = [
         "<style>text{white-space:pre;font-family:ui-monospace,monospace;font-size:13px;fill:#cfd8dc}"
-        ".typed{fill:#80cbc4;font-weight:600}g{animation:shown .1s both}@keyframes shown{from{opacity:0}}"
-        "@media (prefers-reduced-motion: reduce){g{animation:none}}</style>",
+        ".typed{fill:#80cbc4;font-weight:600}.wrong{fill:#ffab91}"
+        + ("g{animation:shown .1s both}@keyframes shown{from{opacity:0}}" if animated else "")
+        + "@media (prefers-reduced-motion: reduce){g{animation:none}}</style>",
         f'<rect width="{TERMINAL_WIDTH}" height="{height}" rx="8" fill="#263238"/>',
         *(f'<circle cx="{18 + 18 * at}" cy="18" r="5" fill="{color}"/>' for at, color in enumerate(BUTTONS)),
     ]
     for number, text in enumerate(rows):
-        kind = ' class="typed"' if text.startswith("$ ") else ""
+        kind = ' class="typed"' if text.startswith("$ ") else ' class="wrong"' if text.endswith(" failed") else ""
         shapes.append(
             f'<g style="animation-delay:{number / 3:.1f}s"><text{kind} x="16" y="{52 + 18 * number}">'
-            f"{escape(shortened(text))}</text></g>"
+            f"{escape(text)}</text></g>"
         )
-    return svg(TERMINAL_WIDTH, height, "The demo in a terminal", shapes)
+    return svg(TERMINAL_WIDTH, height, title, shapes)
 
 
-def shortened(text: str) -> str:
-    """Returns what fits into the width of the terminal."""
-    return text if len(text) <= COLUMNS else f"{text[: COLUMNS - 1]}…"
+def wrapped(text: str) -> list[str]:
+    """Returns a line as lines that fit into the terminal."""
+    indent = " " * (len(text) - len(text.lstrip()) + 2)
+    return textwrap.wrap(text, COLUMNS, subsequent_indent=indent, drop_whitespace=True) or [""]
 
 
-def record_session() -> None:
-    """Runs the demo in a folder of its own and stores its output with the seconds since the start of each command."""
+def data_flow() -> str:
+    """Returns how an ingest goes from files to a dataset."""
+    top = ["list", "survey", "plan", "write", "commit"]
+    about = [
+        ("names and sizes,", "no content"),
+        ("classes, layout,", "contradictions"),
+        ("rejects, duplicates,", "splits, shards"),
+        ("decode, check,", "encode, in parallel"),
+        ("manifest.json", "comes last"),
+    ]
+    made = ["", "questions", "task files", "staging", "the dataset"]
+    shapes = []
+    for number, step in enumerate(top):
+        x = 16 + 172 * number
+        shapes.append(box(x, 20, 150, [step, *about[number]], height=84))
+        if number:
+            shapes.append(arrow(x - 22, 62, x, 62))
+        if made[number]:
+            shapes.append(box(x, 140, 150, [made[number]], ORANGE, 36))
+            shapes.append(f'<line x1="{x + 75}" y1="104" x2="{x + 75}" y2="140" stroke="{GRAY}" stroke-width="1.5"/>')
+    shapes.append(
+        '<text x="16" y="206" font-size="13" fill="#263238">Everything is decided before a byte is written. A run that '
+        "is killed continues from the finished shards in staging.</text>"
+    )
+    return svg(876, 224, "From files to a dataset: list, survey, plan, write, commit", shapes)
+
+
+def shard() -> str:
+    """Returns the layout of a shard: three records, and the row of the index for one of them."""
+    from shardwright.tfrecords.records import FOOTER_BYTES, HEADER_BYTES
+
+    length, crc = f"{HEADER_BYTES - FOOTER_BYTES} bytes", f"{FOOTER_BYTES} bytes"
+    shapes = ['<text x="16" y="28" font-weight="600" fill="#263238">Split-train/data-00000-of-00002.tfrecord</text>']
+    for number in range(3):
+        x = 16 + 286 * number
+        shapes += [
+            box(x, 40, 58, ["length", length], PALE, 46),
+            box(x + 58, 40, 52, ["CRC", crc], PALE, 46),
+            box(x + 110, 40, 116, ["Example", "tf.train.Example"], ORANGE, 46),
+            box(x + 226, 40, 52, ["CRC", crc], PALE, 46),
+        ]
+    shapes += [
+        f'<path d="M302 92 v8 h278 v-8" fill="none" stroke="{GRAY}"/>',
+        f'<line x1="441" y1="100" x2="441" y2="128" stroke="{GRAY}"/>',
+        box(16, 128, 850, ['{"key": "b.jpg", "length": 9754, "offset": 10381}'], PALE, 34),
+        '<text x="16" y="184" font-size="13" fill="#263238">A row of index/Split-train/data-00000-of-00002.jsonl: any '
+        "record is read without reading those before it.</text>",
+        '<text x="16" y="214" font-size="13" fill="#263238">An Example has:</text>',
+        box(16, 226, 262, ["image", "encoded, key, format, height,", "width, checksum"], ORANGE, 70),
+        box(
+            306,
+            226,
+            262,
+            ["annotations", "segmentation/CLASS/rle, class/label,", "object/bbox, caption/text"],
+            ORANGE,
+            70,
+        ),
+        box(596, 226, 270, ["more", "meta/COLUMN; measures with", "images.verify: full"], ORANGE, 70),
+    ]
+    return svg(882, 312, "The layout of a shard and of its index", shapes)
+
+
+def record(session: Path, calls: Sequence[str], folder: Path, code: int = 0) -> None:
+    """Runs commands in a folder and stores their output, without progress and paths of this machine."""
     rows = []
-    with tempfile.TemporaryDirectory() as folder:
-        shutil.copytree(ROOT / "pipelines/configs", f"{folder}/pipelines/configs")
-        for call in DEMO:
-            rows.append(f"0.0\t$ {call}")
-            begun = time.monotonic()
-            with subprocess.Popen(
-                [sys.executable, "-m", "shardwright.pipelines.cli", *call.split()[1:]],
-                cwd=folder,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
-                text=True,
-                env={**os.environ, "PYTHONUNBUFFERED": "1", "PYTHONPATH": str(ROOT)},
-            ) as process:
-                for line in process.stdout or ():
-                    # Progress within a step changes from call to call.
-                    if not re.match(r"  [a-z ]+: \d+/\d+$", line):
-                        text = line.rstrip().replace(f"{folder}/", "").replace(folder, ".")
-                        rows.append(f"{time.monotonic() - begun:.1f}\t{text}")
-            if process.returncode != 0:
-                raise SystemExit("\n".join(rows))
-    SESSION.write_text("\n".join(rows) + "\n", encoding="utf-8")
+    for call in calls:
+        done = subprocess.run(
+            [sys.executable, "-m", "shardwright.pipelines.cli", *call.split()[1:]],
+            cwd=folder,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            check=False,
+            env={**os.environ, "PYTHONUNBUFFERED": "1", "PYTHONPATH": str(ROOT)},
+        )
+        lines = [f"$ {call}", *done.stdout.splitlines()]
+        # Progress within a step changes from call to call.
+        kept = [line for line in lines if not re.match(r"  [a-z ]+: \d+/\d+", line)]
+        rows += [line.rstrip().replace(f"{folder}/", "").replace(str(folder), ".") for line in kept]
+        if done.returncode not in (0, code):
+            raise SystemExit("\n".join(rows))
+    session.write_text("\n".join(rows) + "\n", encoding="utf-8")
+
+
+def record_sessions() -> None:
+    """Records the demo, and a run that the gate stops."""
+    import shardwright as sw
+
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        small = {"height": 120, "width": 180}
+        sw.write_sample(str(folder / "october"), images=60, **small)
+        darken(folder, small)
+        config = {"images": str(folder / "october/train_images"), "labels": {"path": str(folder / "october/train.csv")}}
+        sw.make_dataset({"input": config}, folder / "october-dataset")
+        (folder / "november.yaml").write_text(
+            "input: {images: dark, labels: {path: new/train.csv}}\nsplit: {method: stratified}\n"
+            "gate: {drift: {reference: october-dataset}}\n",
+            encoding="utf-8",
+        )
+        record(GATE_SESSION, ["shardwright run november.yaml"], folder, code=1)
+        shutil.copytree(ROOT / "pipelines/configs", folder / "pipelines/configs")
+        record(SESSION, DEMO, folder)
 
 
 DRAWINGS: dict[str, Callable[[], str]] = {
     "architecture": architecture,
-    "demo": terminal,
+    "data-flow": data_flow,
+    "shard": shard,
+    "demo": lambda: terminal(SESSION, "The demo in a terminal", animated=True),
+    "gate": lambda: terminal(GATE_SESSION, "A run that the data gate stopped"),
     **{f"graph-{target}": lambda target=target: graph(target) for target in GRAPH_TARGETS},
     **{f"bars-{name}": lambda name=name: bars(name) for name in ("ingest", "loader", "loader-float32")},
 }
@@ -264,7 +354,11 @@ def take_photographs(folder: Path) -> None:
     for name, batch in shown.items():
         text = f'<!doctype html><meta charset="utf-8"><body style="margin:16px">{batch._repr_html_()}</body>'
         (folder / f"{name}.html").write_text(text, encoding="utf-8")
-    darken(folder)
+    darken(folder, {"height": 240, "width": 360})
+    for name, page in {"mask-orders": mask_orders, "predictions": predictions, "notebook": notebook}.items():
+        (folder / f"{name}.html").write_text(page(folder, dataset), encoding="utf-8")
+        photograph(browser, folder / f"{name}.html", FOLDER / f"{name}.png", 1000, HEIGHTS[name])
+    init_question(folder)
     (folder / "overview.html").write_text(overview(folder / "clouds", dataset), encoding="utf-8")
     photograph(browser, folder / "overview.html", FOLDER / "overview.png", 1280, 420)
     compare = ["drift", str(folder / "clouds-dataset"), str(folder / "dark"), "--html", str(folder / "drift.html")]
@@ -306,7 +400,7 @@ def overview(source: Path, dataset: ImageDataset) -> str:
     photographs = "".join(f'<img alt="" src="{data_url(source / "train_images" / one.key)}">' for one in examples)
     rows = (source / "train.csv").read_text(encoding="utf-8").splitlines()
     table = "\n".join(
-        row if len(row) < 44 else f"{row[:42]}…" for row in (rows[0], *(r for r in rows[1:] if r[-1] != ","))
+        row if len(row) < 44 else f"{row[:42]}…" for row in (rows[0], *[r for r in rows[1:] if r[-1] != ","][:5])
     )
     root = Path(os.fspath(dataset))
     names = sorted(file.relative_to(root).as_posix() for file in root.rglob("*") if file.is_file())
@@ -321,12 +415,121 @@ def overview(source: Path, dataset: ImageDataset) -> str:
     )
     return OVERVIEW.format(
         photographs=photographs,
-        table=escape("\n".join(table)),
+        table=escape(table),
         files=escape("\n".join(files)),
         counts=escape(counts),
         masked=masked,
         batch=batch,
     )
+
+
+HEIGHTS = {"mask-orders": 396, "predictions": 396, "notebook": 462}
+GRID = """<!doctype html><meta charset="utf-8"><style>
+body {{ margin: 0; padding: 16px; font: 15px system-ui, sans-serif; color: #263238; background: #fff }}
+div {{ display: grid; grid-template-columns: repeat(4, 1fr); gap: 8px; margin: 6px 0 14px }}
+img {{ width: 100%; border-radius: 4px; display: block }}
+</style>{rows}
+"""
+CELL = """<!doctype html><meta charset="utf-8"><style>
+body {{ margin: 0; padding: 16px; font: 14px system-ui, sans-serif; background: #fff }}
+pre {{ font: 13px/1.5 ui-monospace, "DejaVu Sans Mono", monospace; background: #f5f5f5; border: 1px solid #e0e0e0;
+  border-radius: 4px; padding: 8px 12px; margin: 0 0 10px }}
+</style><pre>import shardwright as sw
+
+dataset = sw.ImageDataset.open("clouds-dataset")
+dataset</pre>{shown}
+"""
+
+
+def pictures_in_rows(rows: dict[str, Sequence[str]]) -> str:
+    """Returns a page of pictures, a row below each title."""
+    shown = ""
+    for title, urls in rows.items():
+        images = "".join(f'<img alt="" src="{url}">' for url in urls)
+        shown += f"<b>{escape(title)}</b><div>{images}</div>"
+    return GRID.format(rows=shown)
+
+
+def mask_orders(folder: Path, dataset: ImageDataset) -> str:
+    """Returns images with their masks, and with those that the wrong order of the run lengths gives."""
+    right = shown_examples(dataset)
+    wrong = read_again(folder, folder / "clouds/train.csv", "wrong-order", rle={"order": "row", "start": 1})
+    return pictures_in_rows(
+        {
+            "order: column, as the table was written": [picture(one) for one in right.values()],
+            "order: row, the same table": [picture(wrong.example(key)) for key in right],
+        }
+    )
+
+
+def predictions(folder: Path, dataset: ImageDataset) -> str:
+    """Returns test images with their masks, and with those that a model predicts."""
+    import shardwright as sw
+
+    options = {"epochs": 60, "batch_size": 8}
+    model = sw.train(dataset, folder / "model", transform={"size": (96, 144)}, trainer=options)
+    model.predict(folder / "clouds/train_images", folder / "predicted.csv")
+    predicted = read_again(folder, folder / "predicted.csv", "predicted")
+    right = shown_examples(dataset, "test")
+    return pictures_in_rows(
+        {
+            "truth": [picture(one) for one in right.values()],
+            "prediction": [picture(predicted.example(key)) for key in right],
+        }
+    )
+
+
+def notebook(folder: Path, dataset: ImageDataset) -> str:
+    """Returns a cell of a notebook that shows a dataset."""
+    return CELL.format(shown=dataset._repr_html_())
+
+
+def init_question(folder: Path) -> None:
+    """Takes the picture of a question of `init`: a table whose header says nothing about the order of its runs."""
+    from PIL import Image
+
+    import shardwright as sw
+
+    sw.write_sample(str(folder / "photos"), images=12, height=128, width=128)
+    table = folder / "photos/train.csv"
+    with table.open(encoding="utf-8", newline="") as file:
+        rows = [(*name.rsplit("_", 1), mask) for name, mask in list(csv.reader(file))[1:]]
+    with table.open("w", encoding="utf-8", newline="") as file:
+        csv.writer(file).writerows([("image", "label", "mask"), *rows])
+    shown = FOLDER / "init-question.png"
+    call = ["init", str(folder / "photos"), "--out", str(folder / "photos.yaml"), f"--show={shown}"]
+    subprocess.run([sys.executable, "-m", "shardwright.pipelines.cli", *call], check=False, timeout=LIMIT)
+    with Image.open(shown) as image:
+        image.convert("RGB").quantize(256, method=Image.Quantize.FASTOCTREE).save(shown, optimize=True)
+
+
+def read_again(folder: Path, table: Path, name: str, **labels: object) -> ImageDataset:
+    """Returns the sample's images with the masks of another table, or with another reading of the same one."""
+    import shardwright as sw
+
+    config = {
+        "task": "segmentation",
+        "input": {
+            "images": str(folder / "clouds/train_images"),
+            "labels": {"path": str(table), **labels},
+            "unlisted_images": "empty",
+        },
+        "rejects": {"max_fraction": 1.0},
+    }
+    return sw.make_dataset(config, folder / name)
+
+
+def shown_examples(dataset: ImageDataset, split: str = "train") -> dict[str, Example]:
+    """Returns the first four images of a split that have several classes, by key."""
+    found = [example for example in dataset.examples(split, count=40) if len(example.classes) > 1]
+    return {example.key: example for example in found[:4]}
+
+
+def picture(example: Example) -> str:
+    """Returns an image with its masks."""
+    from shardwright.display.thumbnails import overlaid
+
+    return overlaid(example.view)
 
 
 def data_url(file: Path) -> str:
@@ -346,13 +549,13 @@ def spoil(data: Path) -> None:
         file.writelines(f"{row.replace(first.name, copy.name)}\n" for row in rows)
 
 
-def darken(folder: Path) -> None:
+def darken(folder: Path, size: dict[str, int]) -> None:
     """Draws other images into `dark`, as a camera with a shorter exposure and a stronger compression takes them."""
     from PIL import Image, ImageEnhance
 
     import shardwright as sw
 
-    sw.write_sample(str(folder / "new"), images=60, height=240, width=360, seed=8)
+    sw.write_sample(str(folder / "new"), images=60, seed=8, **size)
     (folder / "dark").mkdir()
     for file in sorted((folder / "new/train_images").iterdir()):
         with Image.open(file) as image:
@@ -385,10 +588,10 @@ def photograph(browser: str, page: Path, target: Path, width: int, height: int, 
 
 
 def main() -> None:
-    """Draws all pictures, or the drawings only with `--drawings`; `--record` records the demo before."""
+    """Draws all pictures, or the drawings only with `--drawings`; `--record` records the terminals before."""
     FOLDER.mkdir(exist_ok=True)
     if sys.argv[1:] == ["--record"]:
-        record_session()
+        record_sessions()
     for name, text in drawings().items():
         (FOLDER / f"{name}.svg").write_text(text, encoding="utf-8")
     if not sys.argv[1:]:

@@ -125,7 +125,7 @@ def _way_on(stopping: Sequence[Anomaly], names: Mapping[str, str]) -> str:
     fix = "Fix the data or the schema file"
     if entries:
         shown = ", ".join(entry if _PLAIN.fullmatch(entry) else json.dumps(entry) for entry in sorted(entries))
-        fix += f", or allow what is right with gate.allow_anomalies: [{shown}]"
+        fix += f", or, if the change is right, allow it with gate.allow_anomalies: [{shown}]"
     if classes:
         fix += ". If the classes have changed on purpose, change them in the schema file"
     return f"{fix}."

@@ -104,7 +104,7 @@ class Executor(base_beam_executor.BaseBeamExecutor):
         if found.left_out:
             shown = ", ".join(found.left_out[:_SHOWN]) + (", …" if len(found.left_out) > _SHOWN else "")
             left = counted(len(found.left_out), "image was", "images were")
-            notes.append(f"{left} left out, because of damage: {shown}")
+            notes.append(f"{left} left out as damaged: {shown}")
         answers = {which: judged.answers(rows) for which, rows in found.answers.items()}
         lacking = _lacking(examples, splits, judged.classes)
         verdict = judge(limits, ", ".join(splits), answers[False], answers.get(True), lacking)

@@ -83,7 +83,7 @@ class Executor(base_beam_executor.BaseBeamExecutor):
         staging = Staging.open(root, plan.dataset.fingerprint, plan.tools)
         with staging.locked():
             prepared.stage(staging, elsewhere=True)
-            with shard_progress(staging, plan.dataset.shards, "writing images", plan.bounds):
+            with shard_progress(staging, plan.dataset.shards, "writing images", plan.bounds, plan.shard_bytes):
                 self._write(plan, staging)
             written = written_notes(plan, staging.results(plan.dataset.shards))
             for note in written:

@@ -67,13 +67,20 @@ class TrainRecipe:
     submission: str = ""
 
     @classmethod
-    def from_config(cls, config: Config) -> TrainRecipe:
+    def from_config(cls, config: Config, *, given: bool = False) -> TrainRecipe:
         """Returns the recipe of a configuration; the task decides `model: auto`.
+
+        Args:
+            config: the configuration.
+            given: whether `trainer.model` may be the digest of a model that `shardwright.train` was given.
 
         Raises:
             UsageError: a file of weights cannot be read.
+            ConfigError: the model is a digest that no file belongs to.
         """
         trainer, evaluator = config.trainer, config.evaluator
+        if trainer.model.startswith(DIGEST) and not given:
+            raise ConfigError("trainer.model", f"{trainer.model!r} names no model", "Write package.module:function.")
         weights, start = trainer.weights, trainer.warm_start
         if weights is not None:
             path = config.resolve(weights)
@@ -191,7 +198,8 @@ class TrainSpec:
         checkpoints: folder or URL for checkpoints.
         warm_from: file with the initial weights; empty: none.
         warm_digest: BLAKE3 of that file.
-        weights_from: file or URL of the encoder's weights; empty: random initial weights.
+        weights_from: file or URL of the encoder's weights, or the file of a given model; empty: random initial
+            weights.
         texts: columns of texts, in the order of the model's vector.
         vocabularies: folder with the words of each.
         ingested: the ingest's image options, which serving repeats; see `serving_preprocess.as_ingested`.

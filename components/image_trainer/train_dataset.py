@@ -21,8 +21,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from shardwright.components.image_trainer.models.custom import check_shapes
+from shardwright.components.image_trainer.models.given_model import GivenModel
 from shardwright.components.image_trainer.run_fn import train_and_export
-from shardwright.components.image_trainer.spec import MODEL_FILE, TrainRecipe
+from shardwright.components.image_trainer.spec import MODEL_FILE, SPEC_FILE, TrainRecipe, TrainSpec
 from shardwright.components.image_trainer.training.history import read_history
 from shardwright.components.image_transform.transform_images import transform_images
 from shardwright.components.image_transform.transform_recipe import transform_recipe
@@ -33,11 +35,12 @@ from shardwright.config.trainer import BLESSED
 from shardwright.config.yaml_config import as_config, parse_config
 from shardwright.dataset.manifest import MASKS, MULTI
 from shardwright.dataset.reader import ImageDataset
-from shardwright.errors import UsageError
+from shardwright.errors import ShardwrightError, UsageError
 from shardwright.evaluation.figures import Figures, Measured
 from shardwright.evaluation.metrics import ClassSums, LabelCounts, MaskSums, headline
 from shardwright.evaluation.thresholds import THRESHOLDS_FILE, Thresholds, read_thresholds
 from shardwright.lineage.record import LINEAGE_FILE, read_lineage
+from shardwright.loader.dataset_info import image_size
 from shardwright.running.progress import print_note
 from shardwright.storage import is_remote
 from shardwright.storage.durable import make_folder
@@ -46,6 +49,7 @@ from shardwright.storage.own_names import is_own
 IMAGES, TRAINING, MODEL = "images", "training", "model"
 
 _TEST, _EVAL = "test", "eval"
+_TRANSFORMED = "transform"
 _SIGNATURE = "examples"
 # Masks of a batch are in memory at once.
 _BATCH = 16
@@ -116,6 +120,7 @@ def train(
     dataset: str | os.PathLike[str] | ImageDataset,
     out: str | os.PathLike[str],
     *,
+    model: Any = None,
     config: str | os.PathLike[str] | Mapping[str, Any] | Config | None = None,
     transform: TransformConfig | Mapping[str, Any] | None = None,
     loader: LoaderConfig | Mapping[str, Any] | None = None,
@@ -130,14 +135,26 @@ def train(
     (of `eval` where there is none). A training that was interrupted continues from its checkpoint when it is called
     again, and a finished one is returned.
 
+    Example:
+        ```python
+        trained = shardwright.train("clouds-dataset", "out", model=keras_model, trainer={"epochs": 20})
+        trained.predict("test_images", "submission.csv", dialect="clouds")
+        ```
+
     Args:
         dataset: a dataset of `make_dataset` or `shardwright ingest`, or a transformed one.
         out: folder of the results.
+        model: a `keras.Model` of Keras' layers, for float32 images [batch, height, width, 3] as `loader.normalize`
+            makes them (by default `unit`: 0 to 1). It gives float32 [batch, height, width, classes], or [batch,
+            classes]: probabilities, or logits where its last layer has no activation or `trainer.outputs` says so. Its
+            weights are the initial ones, and the object stays as it is. What it was compiled with does not count:
+            `trainer` has loss and optimizer. A call continues a training, or finds it, if layers and initial weights
+            are the same. By default one of ours, see `trainer`.
         config: a configuration, or its file, whose sections are used where none is given here.
-        transform: `{"size": (256, 256)}`: how the images are brought to one size.
+        transform: `{"size": (256, 256)}`: how the images are brought to one size, by default to that of `model`.
         loader: `{"augment": ["flip_left_right"]}`, as `loader` in YAML.
-        trainer: `{"epochs": 20, "model": "my_models:build"}`, as `trainer` in YAML. A model of your own is a function
-            of a module: in a notebook, write it with `%%writefile my_models.py`.
+        trainer: `{"epochs": 20}`, as `trainer` in YAML. `"model": "my_models:build"` names a function that builds a
+            model with layers of your own: in a notebook, write it with `%%writefile my_models.py`.
         evaluator: `{"threshold": 0.5}`: only what the exported model has.
         rejects: `{"max_fraction": 0.01}`: how many images may be rejected because they cannot be decoded.
         workers: processes of the transform; by default one for each core.
@@ -147,24 +164,40 @@ def train(
 
     Raises:
         ConfigError: a value is wrong; the message names it as a key of the YAML file.
-        UsageError: `out` contains another training, or an option needs the whole pipeline.
+        UsageError: `out` contains another training, the model does not fit the dataset, or an option needs the whole
+            pipeline.
         DatasetError: the dataset is damaged, or there is nothing to train on.
         ShardwrightError: the training failed; the message has its last lines.
     """
+    # For the processes of the transform: each would tell of CUDA plugins.
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     opened = dataset if isinstance(dataset, ImageDataset) else ImageDataset.open(dataset)
+    begun = None if model is None else GivenModel.of(model)
+    if begun is not None:
+        if isinstance(trainer, Mapping) or (trainer is None and config is None):
+            trainer = {"model": begun.name, **(trainer or {})}
+        if config is None and transform is None and opened.manifest.kind != _TRANSFORMED:
+            transform = _size_of(model)
     given = {"transform": transform, "loader": loader, "trainer": trainer, "evaluator": evaluator, "rejects": rejects}
     chosen = training_config(opened, config, {name: value for name, value in given.items() if value is not None})
+    if begun is not None:
+        chosen = begun.into(chosen)
+        _check_fits(model, opened, chosen)
     if is_remote(os.fspath(out)):
         raise UsageError(f"{out}: a training writes to this machine. Give a folder, and copy it later.")
     folder = Path(os.path.abspath(out))
-    recipe = dataclasses.replace(TrainRecipe.from_config(chosen), eval_split=_EVAL if _EVAL in opened.splits else "")
+    recipe = dataclasses.replace(
+        TrainRecipe.from_config(chosen, given=begun is not None), eval_split=_EVAL if _EVAL in opened.splits else ""
+    )
     if recipe.trainer.warm_start == BLESSED:
         raise UsageError("trainer.warm_start: blessed is for pipelines. Give the folder of a model.")
     make_folder(str(folder))
     for name in (IMAGES, TRAINING, MODEL):
         is_own(folder / name)  # The user names `out`, perhaps a link; a link below it is refused.
-    images = transformed(opened, chosen, folder, workers)
     weights = chosen.resolve(chosen.trainer.weights) if chosen.trainer.weights else ""
+    if begun is not None:
+        weights = _keep(begun, folder / TRAINING)
+    images = transformed(opened, chosen, folder, workers)
     start = chosen.trainer.warm_start
     warm = chosen.resolve(start) if start != TrainerConfig.warm_start else ""
     spec = train_and_export(
@@ -206,12 +239,42 @@ def training_config(
 
 def transformed(opened: ImageDataset, config: Config, folder: Path, workers: int | None = None) -> Path:
     """Returns the folder of the dataset to train on, which is made if the given one is not transformed."""
-    if opened.manifest.kind == "transform":
+    if opened.manifest.kind == _TRANSFORMED:
         if is_remote(opened.root):
             raise UsageError(f"{opened.root}: a transformed dataset on a bucket. Copy it here, or give its source.")
         return Path(opened.root)
     transform_images(opened, transform_recipe(config), folder / IMAGES, workers=workers)
     return folder / IMAGES
+
+
+def _size_of(model: Any) -> dict[str, Any] | None:
+    """Returns the section `transform` with the size of a model's images; `None` where it takes any."""
+    shape = getattr(model, "input_shape", None)
+    sides = tuple(shape[1:3]) if isinstance(shape, tuple) and len(shape) == 4 else ()
+    return {"size": sides} if sides and None not in sides else None
+
+
+def _check_fits(model: Any, dataset: ImageDataset, config: Config) -> None:
+    """Refuses a model for other images or classes, before the images are transformed."""
+    manifest = dataset.manifest
+    size = image_size(dataset) if manifest.kind == _TRANSFORMED else config.transform.size
+    if size is not None:
+        masks = manifest.task == "segmentation"
+        check_shapes(model, "model", image=size, classes=len(manifest.classes), masks=masks)
+
+
+def _keep(given: GivenModel, folder: Path) -> str:
+    """Writes a given model into the folder of its training, and says so if only its weights are others than before."""
+    try:
+        before = TrainSpec.read(folder / SPEC_FILE).recipe.trainer.model
+    except (OSError, ValueError, ShardwrightError):
+        before = ""
+    if given.has_other_weights(before):
+        print_note(
+            f"model: has other initial weights than that of the training in {folder.parent}, so it is another one. To "
+            "continue or find that one, call keras.utils.set_random_seed(1) before you build the model, both times"
+        )
+    return given.write(folder)
 
 
 def _finished(folder: Path) -> str:

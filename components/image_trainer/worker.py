@@ -211,11 +211,11 @@ def check(spec: TrainSpec) -> None:
     from shardwright.components.image_trainer.models.build import model_of
     from shardwright.components.image_trainer.training.warm_start import begin_with
     from shardwright.components.runtime.user_code import import_function
-    from shardwright.config.trainer import is_import_path
+    from shardwright.config.trainer import is_own
 
     model = model_of(spec)
     if spec.warm_from:
-        begin_with(model, spec.warm_from, spec.classes, own=is_import_path(spec.recipe.trainer.model))
+        begin_with(model, spec.warm_from, spec.classes, own=is_own(spec.recipe.trainer.model))
     if spec.recipe.trainer.callbacks:
         import_function(spec.recipe.trainer.callbacks, option="trainer.callbacks")
 

@@ -9,7 +9,7 @@ from tfx.dsl.components.base import base_executor
 from tfx.types import Artifact, artifact_utils
 
 from shardwright.components.runtime.artifacts import flushed_outputs
-from shardwright.ingest import IngestRecipe, InputLocation, hash_input, survey_input
+from shardwright.ingest import IngestRecipe, InputLocation, identify_input, survey_input
 from shardwright.ingest.baseline import BaselineRequest, resolve_baseline_at_run
 from shardwright.ingest.recipe import absolute_places, location_json
 from shardwright.running.progress import print_note, progress
@@ -58,7 +58,7 @@ class Executor(base_executor.BaseExecutor):
         for note in surveyed.survey.notes:
             print_note(note)
         with progress(len(surveyed.listing.keys), "hashing the input") as shown:
-            fingerprint = hash_input(surveyed, shown).fingerprint
+            fingerprint = identify_input(surveyed, shown).fingerprint
         newest = surveyed.spans.newest
         if location.span == NEWEST and newest is not None:
             location = replace(location, span=str(newest))

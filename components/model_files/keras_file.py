@@ -17,8 +17,8 @@ from shardwright.components.model_files.saved_model import models_are_trusted
 from shardwright.errors import DatasetError
 from shardwright.untrusted.json_text import parse_untrusted_json
 
-_ARCHITECTURE, _WEIGHTS = "config.json", "model.weights.h5"
-_MEMBERS = frozenset((_ARCHITECTURE, _WEIGHTS, "metadata.json"))
+ARCHITECTURE, _WEIGHTS = "config.json", "model.weights.h5"
+_MEMBERS = frozenset((ARCHITECTURE, _WEIGHTS, "metadata.json"))
 # That of EfficientNetV2-B3, with 3 MB of weights a megabyte of it, has 0.3 MB.
 _MOST_BYTES = 64 * 2**20
 # Keras packs nothing; a packed archive of zeros could fill the memory.
@@ -85,12 +85,18 @@ def load_keras_model(file: str | os.PathLike[str], name: str | os.PathLike[str] 
     return keras.saving.load_model(file, compile=False, safe_mode=True)
 
 
-def check_keras_file(file: str | os.PathLike[str], name: str | os.PathLike[str] | None = None) -> None:
+def check_keras_file(
+    file: str | os.PathLike[str], name: str | os.PathLike[str] | None = None, *, registered: bool = True
+) -> None:
     """Refuses a `.keras` file with anything but known layers and registered classes.
+
+    What a model was compiled with is not looked at, since `load_keras_model` does not restore it; that of a model
+    within the model would be restored.
 
     Args:
         file: the file, on this machine.
         name: its name for messages, if it is a copy.
+        registered: whether classes that code of this process has registered are allowed.
 
     Raises:
         DatasetError: it names another class or function, or refers to other files.
@@ -102,7 +108,7 @@ def check_keras_file(file: str | os.PathLike[str], name: str | os.PathLike[str] 
     try:
         with zipfile.ZipFile(file) as archive:
             _check_members(archive, Path(file).stat().st_size, shown)
-            architecture = parse_untrusted_json(archive.read(_ARCHITECTURE))
+            architecture = parse_untrusted_json(archive.read(ARCHITECTURE))
             with archive.open(_WEIGHTS) as weights:
                 check_hdf5(weights, shown)
     except DatasetError:
@@ -110,7 +116,9 @@ def check_keras_file(file: str | os.PathLike[str], name: str | os.PathLike[str] 
     # `zipfile`, its decoders and h5py raise errors of any kind for damaged bytes, a SystemError among them.
     except Exception as error:
         raise ValueError(f"not a whole .keras file: {error}") from None
-    found = list(dict.fromkeys(_unknown(architecture)))
+    if isinstance(architecture, dict):
+        architecture.pop("compile_config", None)
+    found = list(dict.fromkeys(_unknown(architecture, registered=registered)))
     if found:
         more = f", and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
         raise DatasetError(
@@ -155,18 +163,18 @@ def _check_members(archive: zipfile.ZipFile, packed: int, shown: str) -> None:
         other = next((one for one in names if one not in _MEMBERS or names.count(one) > 1), "")
         raise DatasetError(f"{shown}: contains {other!r}, which is no part of a model. Give another file.")
     size = sum(member.file_size for member in archive.infolist())
-    large = archive.getinfo(_ARCHITECTURE).file_size > _MOST_BYTES
+    large = archive.getinfo(ARCHITECTURE).file_size > _MOST_BYTES
     if large or size > _MOST_UNPACKED * max(packed, 1):
         raise DatasetError(f"{shown}: unpacks to {size:,} bytes, too many for its size. Give another file.")
 
 
-def _unknown(value: Any) -> Iterator[str]:
+def _unknown(value: Any, *, registered: bool) -> Iterator[str]:
     """Yields the classes and functions in an architecture that are not allowed."""
     left = [value]
     while left:
         one = left.pop()
         if isinstance(one, Mapping):
-            if "class_name" in one and not _is_allowed(one):
+            if "class_name" in one and not _is_allowed(one, registered=registered):
                 yield f"{one.get('module') or 'an unknown module'}.{one['class_name']}"
             if isinstance(one.get("vocabulary"), str):
                 yield f"a vocabulary in the file {one['vocabulary']}"
@@ -175,15 +183,15 @@ def _unknown(value: Any) -> Iterator[str]:
             left += one
 
 
-def _is_allowed(one: Mapping[str, Any]) -> bool:
-    name, module, registered = one["class_name"], one.get("module"), one.get("registered_name")
+def _is_allowed(one: Mapping[str, Any], *, registered: bool) -> bool:
+    name, module, known_as = one["class_name"], one.get("module"), one.get("registered_name")
     if not isinstance(name, str) or not isinstance(module, str | None):
         return False
     if name in _VALUES:
         return True
     if name == _FUNCTION:
-        return module in _FUNCTIONS or _is_registered(one.get("config")) or _is_registered(registered)
-    if _is_registered(registered):
+        return module in _FUNCTIONS or (registered and any(map(_is_registered, (one.get("config"), known_as))))
+    if registered and _is_registered(known_as):
         return True
     in_keras = module is None or module == "keras" or str(module).startswith("keras.")
     return in_keras and (name in _KERAS_CLASSES or module in _OPERATIONS)

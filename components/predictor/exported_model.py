@@ -174,6 +174,11 @@ def model_folder(place: str) -> Path:
     )
 
 
+def is_exported(folder: str | os.PathLike[str]) -> bool:
+    """Returns whether the SavedModel of a folder is one that Shardwright exported."""
+    return Path(folder, "assets", "training.json").is_file()
+
+
 def open_model(place: str, *, trusted: bool = False) -> ExportedModel:
     """Opens a model.
 
@@ -188,6 +193,11 @@ def open_model(place: str, *, trusted: bool = False) -> ExportedModel:
     folder = model_folder(place)
     import tensorflow as tf
 
+    if not is_exported(folder):
+        raise UsageError(
+            f"{folder}: Shardwright did not export this model. `shardwright predict` takes it as it is; for all else "
+            "train it by shardwright.train(…, model=…), which exports it."
+        )
     try:
         training, preparation = read_asset(folder, "training"), read_asset(folder, "preparation")
         loaded = load_saved_model(folder, trusted=trusted)

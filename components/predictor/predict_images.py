@@ -17,13 +17,22 @@ import os
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from shardwright.components.predictor.exported_model import ExportedModel, open_model
+from shardwright.components.predictor.exported_model import ExportedModel
+from shardwright.components.predictor.other_model import Stated, open_any_model
 from shardwright.components.predictor.prediction_rows import Predicted, encode_prediction, table_rows
-from shardwright.components.predictor.sources import Failure, ReadImage, Source, Texts, find_source, read_texts
+from shardwright.components.predictor.sources import (
+    DatasetSource,
+    Failure,
+    ReadImage,
+    Source,
+    Texts,
+    find_source,
+    read_texts,
+)
 from shardwright.dataset.shard_names import shard_name
 from shardwright.errors import NO_ROOM, CheckFailed, StorageError, UsageError
 from shardwright.running.progress import Progress, counted, progress
@@ -55,6 +64,7 @@ class PredictOptions:
             empty ones.
         batch_size: images per batch.
         trust_model: whether the model may do more than compute, since it is the caller's own.
+        stated: what is known of a model that Shardwright did not export. Its dataset is by default that of the images.
 
     Raises:
         UsageError: an option has an unknown value, or two options contradict each other.
@@ -66,6 +76,7 @@ class PredictOptions:
     texts: str | None = None
     batch_size: int = 16
     trust_model: bool = False
+    stated: Stated = field(default_factory=Stated)
 
     def __post_init__(self) -> None:
         if self.batch_size < 1:
@@ -132,7 +143,7 @@ def predict(
     """Predicts a folder of images or a dataset.
 
     Args:
-        model: the folder of a run, the folder that models are pushed to, or a SavedModel exported by a pipeline.
+        model: the folder of a run, the folder that models are pushed to, a SavedModel, or a `.keras` file.
         images: folder or glob of images, or a dataset; also on a bucket.
         out: the table to write, a CSV; an existing one is replaced. With `tfrecord` a folder, which may not exist. Also
             on a bucket.
@@ -148,7 +159,9 @@ def predict(
     check_utf8(model, "model")
     target = _checked_target(out, options.form)
     source = find_source(images, options.split)
-    opened = _opened(os.path.abspath(model), trusted=options.trust_model)
+    if isinstance(source, DatasetSource) and not options.stated.classes and not options.stated.dataset:
+        options = replace(options, stated=replace(options.stated, dataset=source.root))
+    opened = _opened(os.path.abspath(model), options.stated, trusted=options.trust_model)
     rows = table_rows(opened, options.dialect) if options.form == CSV else None
     texts = _texts(opened, options.texts, source)
     with (
@@ -203,7 +216,7 @@ def _staging(root: str, name: str) -> Iterator[Staging]:
 
 def write_part(number: int, work: PredictionWork, shown: Progress | None = None) -> None:
     """Predicts the images of a part, and writes its rows or records, and a summary, to staging."""
-    model = _opened(work.model, trusted=work.options.trust_model)
+    model = _opened(work.model, work.options.stated, trusted=work.options.trust_model)
     form = work.options.form
     table = table_rows(model, work.options.dialect) if form == CSV else None
     file = io.StringIO(newline="")
@@ -261,9 +274,9 @@ def on_beam(make_pipeline: Callable[[], beam.Pipeline], options: Sequence[str]) 
 
 
 @functools.lru_cache(maxsize=1)
-def _opened(model: str, *, trusted: bool = False) -> ExportedModel:
+def _opened(model: str, stated: Stated, *, trusted: bool = False) -> ExportedModel:
     """Opens a model once for each worker."""
-    return open_model(model, trusted=trusted)
+    return open_any_model(model, stated, trusted=trusted)
 
 
 def _part_name(number: int, suffix: str) -> str:

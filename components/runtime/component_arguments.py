@@ -17,7 +17,7 @@ from tfx.types import BaseChannel, ComponentSpec
 from tfx.utils import json_utils
 
 from shardwright.config import Config, as_config
-from shardwright.config.calls import bind
+from shardwright.config.check_arguments import bind
 from shardwright.config.parse_values import keys_of, parse_scalar, section_of
 from shardwright.errors import ConfigError, UsageError
 from shardwright.ingest.baseline import push_directory_of, resolve_baseline

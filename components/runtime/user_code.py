@@ -30,7 +30,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from shardwright.components.runtime.static_imports import StaticImports, static_imports
-from shardwright.config.calls import check_call
+from shardwright.config.check_arguments import check_call
 from shardwright.config.trainer import import_path_form
 from shardwright.errors import UsageError
 from shardwright.storage.checksum import checksum_file

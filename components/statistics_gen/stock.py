@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import tensorflow_data_validation as tfdv
 from tensorflow_metadata.proto.v0 import schema_pb2
 
-from shardwright.config.calls import check_call
+from shardwright.config.check_arguments import check_call
 from shardwright.dataset.dataset_schema import identity_features
 from shardwright.dataset.feature_presets import COMMON_FEATURES
 from shardwright.errors import ConfigError

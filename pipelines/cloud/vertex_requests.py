@@ -103,7 +103,7 @@ def schedule(config: Config, config_file: Path, wanted: SubmitOptions) -> str:
         raise ConfigError("vertex.schedule.cron", "missing", "Write `TZ=Europe/Paris 0 3 1 * *`, or give --cron.")
     if config.vertex.experiment is not None:
         # The client adds a run to an experiment after it has made the run. A job has no field for it.
-        problem = "Vertex AI adds no run of a schedule to an experiment. Runs of `shardwright submit` are added"
+        problem = "Vertex AI does not add scheduled runs to an experiment. Runs of `shardwright submit` are added"
         print(f"vertex.experiment: {problem}.", file=sys.stderr)
     config, compiled = _compile(config, config_file, wanted)
     with google_errors(shows_request=True), _job(config, compiled, wanted) as job:

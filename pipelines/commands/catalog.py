@@ -15,6 +15,7 @@ from shardwright.pipelines.commands.entry import (
     INGESTED,
     OUT,
     SEED,
+    SET,
     WORKERS,
     Entry,
     arg,
@@ -42,9 +43,7 @@ START = {
             ),
             choice("--task", ("segmentation", "classification"), "by default detected"),
             arg("--out", "FILE", "file to write (default: FOLDER's name .yaml); - prints it"),
-            several(
-                "--set", "KEY=VALUE", "a value of the configuration, e.g. input.labels.rle.order=row; may be repeated"
-            ),
+            SET,
             show("show images under each reading, in the terminal or as a PNG; without a question, as they are read"),
             FORCE,
             json("print what was detected as JSON"),
@@ -69,10 +68,11 @@ START = {
         "validate photos.yaml --data",
         "how-to/configure.md",
         (
-            CONFIG,
+            *CONFIG,
             flag("--show", "print every value, defaults included, as YAML"),
             flag("--data", "read the annotations, and try up to 100 images, too"),
-            choice("--target", TARGETS, "list everything that compiling for this platform needs, too"),
+            choice("--target", TARGETS, "also list everything that this platform needs"),
+            flag("--editor", "write the JSON Schema next to the file and name it in the first line, for editors"),
             json("print the errors, with --show the values, with --data the rejects, as JSON"),
         ),
     ),
@@ -83,7 +83,7 @@ START = {
         "run photos.yaml --root runs/photos",
         "deploy/local.md",
         (
-            CONFIG,
+            *CONFIG,
             arg("--root", "DIR", "folder of the run (default: run.root of the configuration)"),
             json("print the verdict and the figures as JSON, also if a check fails"),
             flag("--verbose", "show all messages of TFX, Beam and TensorFlow", "-v"),
@@ -97,6 +97,7 @@ START = {
         (
             OUT,
             arg("--count", "N", "number of images (default 20)", type=int, default=20),
+            arg("--test", "N", "also draw N test images, with a sample_submission.csv", type=int, default=0),
             arg("--height", "H", "in pixels (default 1400)", type=int, default=1400),
             arg("--width", "W", "in pixels (default 2100)", type=int, default=2100),
             SEED,
@@ -104,20 +105,21 @@ START = {
         ),
     ),
     "docs": Entry(
-        "show a page of the documentation",
-        "Shows a page, or a section of it, in the terminal, without a network. Without PAGE it lists all pages.",
+        "show a page of the documentation, or search it",
+        "Shows a page, or a section of it, in the terminal, without a network. Without PAGE it lists all pages. A word "
+        "that is no page is searched for on all pages, those of messages included.",
         "docs reference/messages paths",
         "index.md",
         (
-            arg("page", "PAGE", "page such as how-to/predict (default: list all pages)", nargs="?"),
-            arg("section", "SECTION", "anchor of a heading on it (default: all of it)", nargs="?"),
+            arg("page", "PAGE", "page such as how-to/predict, or a word (default: list all pages)", nargs="?"),
+            arg("section", "SECTION", "anchor of a heading on it, or another word", nargs="?"),
         ),
     ),
     "completion": Entry(
         "print a shell's completion script",
         "Prints a script that completes commands, options and values.",
         "completion bash > ~/.local/share/bash-completion/completions/shardwright",
-        "get-started/installation.md#completion-in-the-shell",
+        "get-started/installation.md#shell-completion",
         (choice("shell", ("bash", "zsh", "fish"), "the shell that you use"),),
     ),
 }
@@ -129,7 +131,7 @@ DATA = {
         "ingest photos.yaml --out datasets/photos",
         "how-to/ingest.md",
         (
-            CONFIG,
+            *CONFIG,
             OUT,
             WORKERS,
             show("where the input can be read in several ways, show images under each, in the terminal or as a PNG"),
@@ -137,12 +139,13 @@ DATA = {
         ),
     ),
     "transform": Entry(
-        "resize a dataset, ready to train on",
+        "resize a dataset for training",
         "Writes a dataset whose images have the size and the encoding of the section transform.",
         "transform photos.yaml datasets/photos --out datasets/photos-352",
         "how-to/transform.md",
         (
             arg("config", "CONFIG", "YAML file with the section transform"),
+            SET,
             arg("dataset", "DIR", "folder or URL that `shardwright ingest` wrote"),
             OUT,
             json("print what was made as JSON"),
@@ -173,8 +176,8 @@ DATA = {
         "schema render photos.yaml",
         "how-to/ingest.md#write-a-schema",
         (
-            CONFIG,
-            flag("--force", "replace the file, also if you have edited it"),
+            *CONFIG,
+            flag("--force", "replace the file even if you have edited it"),
             json("print the file as JSON"),
         ),
         "schema:render",
@@ -187,7 +190,7 @@ DATA = {
         (
             INGESTED,
             arg("--out", "FILE", "file to write (default: print it)"),
-            arg("--margin", "P", "room beyond the values (default 0.1)", type=float, default=0.1),
+            arg("--margin", "P", "margin beyond the values (default 0.1)", type=float, default=0.1),
             FORCE,
             json("print the file and the schema as JSON"),
         ),
@@ -217,7 +220,7 @@ LOOK = {
             arg("--license", "URL", "for Croissant: the license of the images"),
             arg("--url", "URL", "for Croissant: the page of the dataset"),
             arg("--cite", "TEXT", "for Croissant: how to cite it"),
-            several("--search", "DIR", "of a model: also look for its sources below this"),
+            several("--search", "DIR", "of a model: also search for its sources below this folder"),
             json("print the file's path, or the text, as JSON"),
             FORCE,
         ),
@@ -374,7 +377,7 @@ CHANGE = {
             DATASET,
             arg("--keys", "FILE", "the keys to forget, one per line", required=True),
             several("--staging", "DIR", "a staging folder to clear (run.staging)"),
-            several("--search", "DIR", "also look for what contains the images below this"),
+            several("--search", "DIR", "also search for copies of the images below this folder"),
             *DERIVED,
         ),
     ),
@@ -385,6 +388,7 @@ CHANGE = {
         "how-to/change-a-dataset.md#rejected-images",
         (
             arg("config", "CONFIG", "YAML file, fixed or unchanged"),
+            SET,
             arg("dataset", "DIR", "the dataset that the ingest made"),
             OUT,
             WORKERS,

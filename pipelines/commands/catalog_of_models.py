@@ -7,6 +7,7 @@ from shardwright.pipelines.commands.entry import (
     CONFIG,
     FORCE,
     OUT,
+    SET,
     TRUST,
     Entry,
     arg,
@@ -23,9 +24,12 @@ DIALECTS = (
     *("clouds", "severstal", "severstal-first", "airbus", "dsb2018", "tgs", "carvana", "siim", "sartorius"),
     *("uw-madison", "coco"),
 )
+# Those of `config.trainer` and `config.loader`.
+OUTPUTS = ("auto", "logits", "probabilities")
+NORMALIZATIONS = ("unit", "imagenet_torch", "imagenet_caffe", "dataset", "none")
 MODEL_PLACE = arg("model", "MODEL", "folder of a run, folder that models are pushed to, or SavedModel")
 VERTEX_RUN = (
-    CONFIG,
+    *CONFIG,
     arg("--image", "NAME", "image (default: vertex.image)"),
     arg("--pipeline-root", "URL", "folder of artifacts (default: vertex.pipeline_root)"),
     several("--parameter", "NAME=VALUE", "data_root or span; may be repeated"),
@@ -35,17 +39,17 @@ VERTEX_RUN = (
 )
 MODEL = {
     "predict": Entry(
-        "write a model's masks or labels of images as a CSV",
+        "predict masks or labels and write them as a CSV",
         "Writes a table to submit, or to compare.",
         "predict runs/photos test_images --out submission.csv",
         "how-to/predict.md",
         (
-            MODEL_PLACE,
+            arg("model", "MODEL", "folder of a run, of pushed models or of a SavedModel, or a .keras file"),
             arg("images", "IMAGES", "folder or glob of images, or a dataset"),
             arg("--out", "PATH", "CSV to write, or folder of TFRecord files", required=True),
             choice("--format", ("csv", "tfrecord"), "a table, or TFRecord files (default csv)", default="csv"),
             arg("--split", "NAME", "split of a dataset (default: all)"),
-            flag("--unblessed", "MODEL is a run: its last model, though it is not blessed"),
+            flag("--unblessed", "MODEL is a run: take its last model, blessed or not"),
             (
                 choice("--dialect", DIALECTS, "layout of masks (default: that of the model's own table)"),
                 arg("--like", "CSV", "the layout of this table, e.g. a sample submission"),
@@ -54,6 +58,15 @@ MODEL = {
             arg("--batch-size", "N", "images per batch (default 16)", type=int, default=16),
             arg("--beam", "OPTION", "an option of Beam, whose workers then predict; repeatable", action="append"),
             arg("--staging", "PATH", "folder or URL that all of Beam's workers reach"),
+            choice(
+                "--preprocess", NORMALIZATIONS, "of a model by others: how pixels become numbers, as loader.normalize"
+            ),
+            arg("--dataset", "DIR", "of a model by others: the dataset that it was trained on (default: IMAGES)"),
+            arg("--classes", "NAME", "of a model by others: the classes of its outputs", nargs="+", default=[]),
+            arg(
+                "--size", ("H", "W"), "of a model by others that takes any size: that of its images", nargs=2, type=int
+            ),
+            choice("--outputs", OUTPUTS, "of a model by others (default: by its last activation)", default="auto"),
             TRUST,
             FORCE,
             json("print what was done as JSON"),
@@ -113,7 +126,7 @@ MODEL = {
         "how-to/predict.md#convert-a-model-to-onnx-or-litert-formerly-tflite",
         (
             MODEL_PLACE,
-            arg("images", "IMAGES", "folder or glob of images, or a dataset: compares answers"),
+            arg("images", "IMAGES", "images to compare answers on: a folder, a glob or a dataset"),
             choice("--to", ("litert", "onnx"), "format", required=True),
             OUT,
             arg("--count", "N", "images to compare (default 16)", type=int, default=16),
@@ -149,7 +162,7 @@ MODEL = {
         "how-to/loader.md",
     ),
     "bench loader": Entry(
-        "measure loading of a dataset and give advice on options",
+        "measure how fast a dataset loads, and suggest options",
         "Loads the dataset in several ways, and names what costs the most time.",
         "bench loader datasets/photos --batch-size 32",
         "how-to/loader.md",
@@ -170,7 +183,7 @@ MODEL = {
         "preflight photos.yaml --tpu v5e-2x4",
         "how-to/dry-run.md#preflight-check-a-training-before-you-rent-a-tpu",
         (
-            CONFIG,
+            *CONFIG,
             arg("--tpu", "SLICE", "generation and topology, v5e-2x4", required=True),
             arg("--hosts", "N", "machines (default: the fewest of such a slice)", type=int),
             arg("--dataset", "DIR", "dataset to train on; adds rules and tries the loader"),
@@ -189,7 +202,7 @@ CLOUD = {
         "compile photos.yaml --target vertex --out photos.json",
         "deploy/vertex.md",
         (
-            CONFIG,
+            *CONFIG,
             choice("--target", TARGETS, "platform that runs it", required=True),
             arg("--out", "FILE", ".json file for Vertex AI, .yaml for Kubeflow", required=True),
             FORCE,
@@ -202,7 +215,7 @@ CLOUD = {
         "estimate photos.yaml --target vertex --prices prices.yaml",
         "deploy/costs.md#estimate-a-run",
         (
-            CONFIG,
+            *CONFIG,
             choice("--target", TARGETS, "platform that runs it", required=True),
             arg("--prices", "FILE", "YAML file with your prices and rates", required=True),
             arg("--images", "N", "number of images (default: they are listed)", type=int),
@@ -218,7 +231,7 @@ CLOUD = {
         "deliver photos.yaml --traffic 10 --dry-run",
         "deploy/vertex.md#deliver-a-model",
         (
-            CONFIG,
+            *CONFIG,
             arg("--alias", "NAME", "alias of the version (default blessed)", default="blessed"),
             arg("--endpoint", "NAME", "endpoint (default: the configuration's name)"),
             arg("--traffic", "P", "percentage of requests (default 100)", type=int, default=100),
@@ -274,9 +287,9 @@ CLOUD = {
         "status photos.yaml",
         "deploy/vertex.md",
         (
-            CONFIG,
+            *CONFIG,
             arg("run", "RUN", "ID of a run; exit code 1 if it failed or was cancelled", nargs="?"),
-            arg("--limit", "N", "list at most so many runs (default 10)", type=int, default=10),
+            arg("--limit", "N", "list at most N runs (default 10)", type=int, default=10),
             json("print JSON"),
         ),
         "runs:status",
@@ -286,7 +299,7 @@ CLOUD = {
         "Cancels a run, and the CustomJob that trains for it.",
         "cancel photos.yaml photos-20260101000000",
         "deploy/vertex.md",
-        (CONFIG, arg("run", "RUN", "ID of the run, as `status` lists it"), json("print the run as JSON")),
+        (*CONFIG, arg("run", "RUN", "ID of the run, as `status` lists it"), json("print the run as JSON")),
         "runs:cancel",
     ),
 }
@@ -299,8 +312,9 @@ MAINTENANCE = {
         "deploy/local.md#free-disk-space-remove-old-runs",
         (
             arg("root", "DIR", "folder of `shardwright run`, or the configuration that names it"),
-            arg("--keep", "N", "how many runs to keep, the last ones", type=int),
-            flag("--superseded", "also pushed models other than the baseline model, and their data"),
+            SET,
+            arg("--keep", "N", "number of latest runs to keep", type=int),
+            flag("--superseded", "also remove superseded pushed models and their data"),
             flag("--dry-run", "only list what would be removed, with sizes"),
             choice("--target", TARGETS, "clean the bucket of a compiled pipeline; DIR is its YAML file"),
             arg("--pushed", "DIR", "with --target: where pushed models are, if not as configured"),

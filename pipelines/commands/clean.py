@@ -12,6 +12,7 @@ from shardwright.errors import UsageError
 from shardwright.ingest.baseline import run_root
 from shardwright.pipelines.commands.parsers import refuse_unused
 from shardwright.pipelines.commands.results import finish
+from shardwright.pipelines.commands.settings import settings_of
 
 
 def run(options: Namespace) -> int:
@@ -24,7 +25,7 @@ def run(options: Namespace) -> int:
     if options.target is not None:
         if options.lifecycle:
             refuse_unused(options, "--lifecycle", "--keep", "--superseded")
-        places = bucket_places(load_config(options.root), options.target, options.pushed)
+        places = bucket_places(load_config(options.root, settings=settings_of(options)), options.target, options.pushed)
         if options.lifecycle:
             print(lifecycle_text(places))
             return 0
@@ -54,7 +55,7 @@ def _run_root(options: Namespace) -> str:
         fix = "Give the pipeline's YAML file with --target vertex or --target kubeflow."
         raise UsageError(f"{options.root}: is on a bucket. {fix}")
     if options.root.endswith((".yaml", ".yml")):
-        return run_root(load_config(options.root))
+        return run_root(load_config(options.root, settings=settings_of(options)))
     return os.path.abspath(options.root)
 
 

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import importlib
-import os
 import shlex
 from argparse import Namespace
 from pathlib import Path
 
-from shardwright.config import load_config
 from shardwright.errors import UsageError
 from shardwright.pipelines.commands.files import check_free, compiled_pipeline
 from shardwright.pipelines.commands.results import finish
+from shardwright.pipelines.commands.settings import configuration
 from shardwright.running.progress import print_note
 from shardwright.storage.durable import write_file
 
@@ -35,10 +34,9 @@ def run(options: Namespace) -> int:
     earlier = compiled_pipeline(options.out)
     if earlier is None:
         check_free("--out", options.out, force=options.force)
-    config = load_config(options.config)
+    config = configuration(options)
     if earlier != config.name:
         check_free("--out", options.out, force=options.force)
-    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
     with quiet_libraries():
         from shardwright.pipelines.cloud.pipeline_document import DATA_ROOT, SPAN, containers
 

@@ -10,7 +10,6 @@ from shardwright.pipelines.commands.results import finish
 
 def run(options: Namespace) -> int:
     """Converts a model, and compares its answers."""
-    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     from shardwright.components.predictor.convert_model import convert
     from shardwright.pipelines.runs.logs import quiet_libraries
 

@@ -6,10 +6,11 @@ import dataclasses
 from argparse import Namespace
 from typing import TYPE_CHECKING, Any
 
-from shardwright.config import Config, load_config
+from shardwright.config import Config
 from shardwright.errors import UsageError
 from shardwright.pipelines.commands.parsers import refuse_unused
 from shardwright.pipelines.commands.results import finish
+from shardwright.pipelines.commands.settings import configuration
 from shardwright.running.progress import print_note
 from shardwright.storage import read_bytes
 
@@ -37,7 +38,7 @@ def run(options: Namespace) -> int:
         from shardwright.pipelines.cloud.deliver_model import SERVING_IMAGE, DeliveryOptions
 
     _check_options(options)
-    config = load_config(options.config)
+    config = configuration(options)
     fields = {field.name for field in dataclasses.fields(DeliveryOptions)}
     wanted = {name: value for name, value in vars(options).items() if name in fields}
     delivery = DeliveryOptions(**{**wanted, "serving_image": options.serving_image or SERVING_IMAGE})

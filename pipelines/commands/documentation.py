@@ -8,8 +8,9 @@ from __future__ import annotations
 import argparse
 import difflib
 import re
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from shardwright.errors import CheckFailed, ConfigError, DatasetError, NotFound, StorageError, UsageError
 from shardwright.pipelines.commands.catalog import ENTRIES
@@ -43,6 +44,14 @@ def page_titles() -> dict[str, str]:
     return {_name(file): file.read_text(encoding="utf-8").partition("\n")[0].lstrip("# ") for file in files}
 
 
+def pages_named(name: str) -> tuple[str, list[str]]:
+    """Returns a name as `page_titles` has it, and the pages of that name, or whose last part it is."""
+    wanted = name.removeprefix("docs/").removesuffix(".md")
+    titles = page_titles()
+    same = [title for title in titles if title == wanted]
+    return wanted, same or [title for title in titles if title.rpartition("/")[2] == wanted]
+
+
 def page_text(name: str, anchor: str = "") -> str:
     """Returns the Markdown of a page, or of one of its sections.
 
@@ -54,16 +63,55 @@ def page_text(name: str, anchor: str = "") -> str:
         UsageError: there is no such page or section.
     """
     titles = page_titles()
-    wanted = name.removeprefix("docs/").removesuffix(".md")
-    same = [title for title in titles if title == wanted] or [
-        title for title in titles if title.rpartition("/")[2] == wanted
-    ]
+    wanted, same = pages_named(name)
     if len(same) != 1:
         close = difflib.get_close_matches(wanted, [*titles, *(title.rpartition("/")[2] for title in titles)], n=3)
         hint = f"Did you mean {' or '.join(same or close)}?" if same or close else "`shardwright docs` lists all."
-        raise UsageError(f"PAGE: there is no page {name!r}. {hint}")
+        raise UsageError(f"PAGE: there is no page {name!r}, and no page has this word. {hint}")
     text = _without_links((_FOLDER / f"{same[0]}.md").read_text(encoding="utf-8"), same[0])
     return _section(text, anchor, same[0]) if anchor else text
+
+
+class Hit(NamedTuple):
+    """A section of a page that has all words of a search."""
+
+    page: str
+    anchor: str
+    heading: str
+    line: str
+
+
+def search_pages(words: Sequence[str]) -> list[Hit]:
+    """Returns the sections that have all of some words, in any case: by heading, by number of places, by name."""
+    wanted = [word.lower() for word in words]
+    ranked = []
+    for name in page_titles():
+        page = _without_links((_FOLDER / f"{name}.md").read_text(encoding="utf-8"), name)
+        for anchor, heading, text in _sections(page):
+            lower = text.lower()
+            if all(word in lower for word in wanted):
+                line = max(text.splitlines(), key=lambda line: sum(word in line.lower() for word in wanted))
+                titled = all(word in heading.lower() for word in wanted)
+                count = sum(map(lower.count, wanted))
+                ranked.append(((not titled, -count, name), Hit(name, anchor, heading, line.strip(" #|>-"))))
+    return [hit for _, hit in sorted(ranked)]
+
+
+def _sections(page: str) -> Iterator[tuple[str, str, str]]:
+    """Yields the sections of a page down to the second rank: anchor (empty for its beginning), heading and text."""
+    anchor = heading = ""
+    lines: list[str] = []
+    code = False
+    for line in page.splitlines():
+        code ^= line.lstrip().startswith("```")
+        found = None if code else re.match(r"(##?) (.+)", line)
+        if found and lines:
+            yield anchor, heading, "\n".join(lines)
+            lines = []
+        if found:
+            anchor, heading = heading_anchor(found[2]) if len(found[1]) > 1 else "", found[2]
+        lines.append(line)
+    yield anchor, heading, "\n".join(lines)
 
 
 def _name(file: Path) -> str:

@@ -77,13 +77,15 @@ def json(text: str) -> Option:
     return flag("--json", text)
 
 
-CONFIG = arg("config", "CONFIG", "YAML file")
+SET = several("--set", "KEY=VALUE", "use this value of the configuration, e.g. trainer.epochs=3; may be repeated")
+# Of all commands that read a configuration.
+CONFIG = (arg("config", "CONFIG", "YAML file"), SET)
 DATASET = arg("dataset", "DIR", "a dataset")
 INGESTED = arg("dataset", "DIR", "folder that `shardwright ingest` wrote, or its URL")
 OUT = arg("--out", "DIR", "folder to make", required=True)
 WORKERS = arg("--workers", "N", "processes (default: one for each core)", type=int)
 FORCE = flag("--force", "replace any existing file")
-TRUST = flag("--trust-model", "do not check what the model does: it is your own")
+TRUST = flag("--trust-model", "do not check the model's operations: it is your own")
 # Of all commands that make a dataset of others.
 DERIVED = (
     OUT,

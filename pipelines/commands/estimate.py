@@ -5,20 +5,21 @@ from __future__ import annotations
 import dataclasses
 from argparse import Namespace
 
-from shardwright.config import Config, load_config
+from shardwright.config import Config
 from shardwright.errors import UsageError
 from shardwright.images.header import has_image_ending
 from shardwright.ingest import locate
 from shardwright.ingest.select_spans import read_spans
 from shardwright.pipelines.cloud.costs import estimate, estimate_text, read_prices
 from shardwright.pipelines.commands.results import finish
+from shardwright.pipelines.commands.settings import configuration
 
 
 def run(options: Namespace) -> int:
     """Prints what a run would cost."""
     if (options.images is None) != (options.image_size is None):
         raise UsageError("--images and --image-size need each other.")
-    config = load_config(options.config)
+    config = configuration(options)
     prices = read_prices(options.prices)
     if options.images is None:
         images, size = _listed(config)

@@ -103,8 +103,8 @@ def _start_of(file: Path, size: int) -> str:
         return ""
 
 
-def write(file: str, data: bytes) -> None:
-    """Writes the file that `--out` names.
+def write(file: str, data: bytes, option: str = "--out") -> None:
+    """Writes the file that an option names.
 
     Raises:
         UsageError: it cannot be written.
@@ -112,4 +112,4 @@ def write(file: str, data: bytes) -> None:
     try:
         write_bytes(Path(file), data)
     except OSError as error:
-        raise unwritable(f"--out: {file}", error, "Check the path.") from None
+        raise unwritable(f"{option}: {file}", error, "Check the path.") from None

@@ -9,16 +9,13 @@ from argparse import Namespace
 from collections.abc import Mapping
 from typing import Any
 
-from shardwright.config import load_config
 from shardwright.config.yaml_config import parse_config, read_mapping
 from shardwright.display.html import plain
 from shardwright.errors import ShardwrightError
-from shardwright.ingest import IngestRecipe, SurveyedInput, ingest, locate, survey_input
+from shardwright.ingest import IngestInput, IngestRecipe, ingest, locate, survey_input
 from shardwright.ingest.baseline import resolve_baseline, without_baseline
-from shardwright.pipelines.commands.files import picture_file
 from shardwright.pipelines.commands.results import dataset_facts, dataset_row, finish, rejected_lines
-from shardwright.pipelines.init.read_trial import nested
-from shardwright.pipelines.init.show import hint, show_readings
+from shardwright.pipelines.commands.settings import configuration
 from shardwright.running.progress import counted, print_note
 from shardwright.storage.mirror import local_folder
 from shardwright.storage.own_names import staging_next_to
@@ -34,8 +31,12 @@ def run(options: Namespace) -> int:
         notes.append(note)
         print_note(note)
 
-    config = resolve_baseline(load_config(options.config))
-    pictures = picture_file(options.show, config.resolve(config.input.images))
+    config = resolve_baseline(configuration(options))
+    pictures = None
+    if options.show is not None:
+        from shardwright.pipelines.commands.files import picture_file
+
+        pictures = picture_file(options.show, config.resolve(config.input.images))
     try:
         manifest = ingest(config, options.out, workers=options.workers, log=log)
     except ShardwrightError as error:
@@ -66,8 +67,11 @@ def _add_readings(error: ShardwrightError, file: str, pictures: str | None) -> N
         file: the configuration.
         pictures: the PNG of `--show`, empty for the terminal; `None` without the option.
     """
+    # Reports and pictures, which a run without a question does not need.
+    from shardwright.pipelines.init.read_trial import nested
+    from shardwright.pipelines.init.show import hint, show_readings
 
-    def survey(options: Mapping[str, Any]) -> SurveyedInput:
+    def survey(options: Mapping[str, Any]) -> IngestInput:
         config = without_baseline(parse_config(nested({**read_mapping(file), **options}), base=os.getcwd()))
         return survey_input(IngestRecipe.of(config), locate(config))
 

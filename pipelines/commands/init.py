@@ -3,27 +3,24 @@
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import sys
 from argparse import Namespace
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-import yaml
-
-from shardwright.config.json_schema import schema_line
-from shardwright.config.yaml_text import parse_yaml
 from shardwright.display.readings import Column
 from shardwright.errors import Reading, ShardwrightError, UsageError
-from shardwright.ingest import SurveyedInput
+from shardwright.ingest import IngestInput
 from shardwright.pipelines.commands.files import check_free, picture_file, write
 from shardwright.pipelines.commands.results import print_json
+from shardwright.pipelines.commands.settings import settings_of
 from shardwright.pipelines.commands.validate import plain_values
-from shardwright.pipelines.init.commented_yaml import yaml_text
 from shardwright.pipelines.init.decide import detect_input
 from shardwright.pipelines.init.question import Decision
 from shardwright.pipelines.init.show import ReadInput, hint, setting_text, show, show_readings
-from shardwright.pipelines.init.spell_out import resolve_input
+from shardwright.pipelines.init.spell_out import resolve_input, yaml_text
 from shardwright.pipelines.init.write_project import pipeline_name
 from shardwright.text.escaping import escape
 
@@ -40,13 +37,15 @@ def run(options: Namespace) -> int:
     """Writes the configuration, or asks."""
     if options.out == "":
         raise UsageError(f"--out: is empty. Name a file, or {_STDOUT} to print it.")
+    options.folder = _from_here(options.folder)
+    options.labels, options.set = ([_from_here(text) for text in texts] for texts in (options.labels, options.set))
     # The run is named after the file that people call it by.
     named = options.out and options.out != _STDOUT
     name = pipeline_name(os.path.splitext(options.out)[0] if named else options.folder)
     out = options.out or f"{name}.yaml"
     if out != _STDOUT:
         check_free("--out", out, force=options.force)
-    stated = {"name": name, **_settings(options.set)}
+    stated = {"name": name, **settings_of(options)}
     if options.task is not None and stated.setdefault("task", options.task) != options.task:
         raise UsageError(f"--task {options.task}: --set task={stated['task']} names another one. Leave one out.")
     labels = _annotations(options.labels)
@@ -58,7 +57,7 @@ def run(options: Namespace) -> int:
     file = labels if isinstance(labels, str) else None
     decision = _detect(options.folder, file, stated, [*shlex.split(call), *again], pictures)
     resolved = resolve_input(decision)
-    header = [schema_line(), f"# Written by `{call}`. All keys: `shardwright docs reference/configuration`."]
+    header = [f"# Written by `{call}`. All keys: `shardwright docs reference/configuration`."]
     if not resolved.trainable:
         header.append(f"# {_UNTRAINED.get(resolved.config.input.labels.format, _NOTHING)}")
     text = yaml_text(resolved, header)
@@ -121,7 +120,7 @@ def _detect(
         pictures: the PNG of `--show`, empty for the terminal; `None` without the option.
     """
 
-    def survey(options: Mapping[str, Any]) -> SurveyedInput:
+    def survey(options: Mapping[str, Any]) -> IngestInput:
         return detect_input(folder, labels, {**stated, **options}).input.surveyed
 
     while True:
@@ -164,14 +163,7 @@ def _ask(error: ShardwrightError, note: str, read: Callable[[str], str]) -> Read
             return error.readings[int(answer) - 1]
 
 
-def _settings(stated: list[str]) -> dict[str, Any]:
-    settings: dict[str, Any] = {}
-    for text in stated:
-        path, equals, value = text.partition("=")
-        if not equals or not path:
-            raise UsageError(f"--set {text}: is not KEY=VALUE. Write e.g. --set input.labels.rle.order=row.")
-        try:
-            settings[path] = parse_yaml(value)
-        except (yaml.YAMLError, ValueError, RecursionError):
-            raise UsageError(f"--set {path}: {value!r} is not YAML. Put it in quotes.") from None
-    return settings
+def _from_here(text: str) -> str:
+    """Returns a text with paths below the current folder as relative ones: other machines read a configuration, too."""
+    here = re.escape(os.path.join(os.getcwd(), ""))
+    return re.sub(rf"""(^|[="'\[{{ ,]){here}(?=.)""", r"\1", text)

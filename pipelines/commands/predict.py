@@ -30,10 +30,17 @@ def run(options: Namespace) -> int:
     if options.format == "csv":
         check_free("--out", os.path.expanduser(options.out), force=options.force)
     dialect = options.dialect if options.like is None else _dialect_of(options.like)
-    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+    from shardwright.components.predictor.other_model import Stated
     from shardwright.components.predictor.predict_images import PredictOptions, predict
     from shardwright.pipelines.runs.logs import quiet_libraries
 
+    stated = Stated(
+        options.preprocess or "",
+        os.path.abspath(options.dataset) if options.dataset else "",
+        tuple(options.classes),
+        tuple(options.size) if options.size else None,
+        options.outputs,
+    )
     model = last_model(options.model) if options.unblessed else options.model
     with quiet_libraries():
         made = predict(
@@ -41,7 +48,7 @@ def run(options: Namespace) -> int:
             options.images,
             options.out,
             PredictOptions(
-                options.format, options.split, dialect, options.texts, options.batch_size, options.trust_model
+                options.format, options.split, dialect, options.texts, options.batch_size, options.trust_model, stated
             ),
             quiet=options.json,
             run_parts=_on_beam(options.beam) if options.beam else None,

@@ -7,10 +7,10 @@ from argparse import Namespace
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from shardwright.config import load_config
 from shardwright.errors import UsageError
 from shardwright.pipelines.commands.parsers import refuse_unused
 from shardwright.pipelines.commands.results import finish, table
+from shardwright.pipelines.commands.settings import configuration
 from shardwright.running.progress import counted
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ def run(options: Namespace) -> int:
         refuse_unused(options, "a call without --dataset", "--seconds")
     with quiet_libraries():
         facts = gather(
-            load_config(options.config),
+            configuration(options),
             tpu=options.tpu,
             hosts=options.hosts,
             needed=options.needed,

@@ -6,11 +6,11 @@ import shlex
 from argparse import Namespace
 from collections import Counter
 
-from shardwright.config import load_config
 from shardwright.dataset.ledger import REJECTED, WRITTEN
 from shardwright.ingest.baseline import resolve_baseline
 from shardwright.ingest.retry import retry_rejects
 from shardwright.pipelines.commands.results import dataset_row, finish
+from shardwright.pipelines.commands.settings import configuration
 from shardwright.running.progress import print_note
 from shardwright.text.escaping import escape
 
@@ -22,7 +22,7 @@ def run(options: Namespace) -> int:
     notes: list[str] = []
     manifest, retried = retry_rejects(
         options.dataset,
-        resolve_baseline(load_config(options.config)),
+        resolve_baseline(configuration(options)),
         options.out,
         workers=options.workers,
         quiet=options.json,

@@ -4,9 +4,17 @@ from __future__ import annotations
 
 from argparse import Namespace
 
+from shardwright.pipelines.commands.settings import settings_of
+
 
 def run(options: Namespace) -> int:
     """Runs the pipeline; returns 1 if a check stops it, or if the model is not blessed."""
     from shardwright.pipelines.run_local import run_local
 
-    return run_local(options.config, root=options.root, verbose=options.verbose, as_json=options.json)
+    return run_local(
+        options.config,
+        root=options.root,
+        verbose=options.verbose,
+        as_json=options.json,
+        settings=settings_of(options),
+    )

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from argparse import Namespace
 
-from shardwright.config import load_config
 from shardwright.pipelines.cloud.vertex_runs import SUCCEEDED, cancel_run, get_run, list_runs
 from shardwright.pipelines.commands.parsers import refuse_unused
 from shardwright.pipelines.commands.results import finish
+from shardwright.pipelines.commands.settings import configuration
 
 
 def status(options: Namespace) -> int:
     """Lists the runs, or the tasks of one; returns 1 if that one failed or was cancelled."""
-    config = load_config(options.config)
+    config = configuration(options)
     if options.run is None:
         runs = list_runs(config, options.limit)
         none = f"{config.name}: no runs in {config.vertex.region} of {config.vertex.project}"
@@ -28,6 +28,6 @@ def status(options: Namespace) -> int:
 
 def cancel(options: Namespace) -> int:
     """Cancels a run."""
-    run = cancel_run(load_config(options.config), options.run)
+    run = cancel_run(configuration(options), options.run)
     following = f"shardwright status {options.config} {run.name}"
     return finish(options, run, f"{run.name}: Vertex AI was asked to cancel it  {run.link}", following=following)

@@ -19,6 +19,7 @@ def run(options: Namespace) -> int:
         width=options.width,
         seed=options.seed,
         quiet=options.json or options.quiet,
+        test=options.test,
     )
     kinds = ", ".join(f"{name} {count}" for name, count in report.present.items())
     size = f"{report.height}x{report.width}, {report.image_bytes / 1e6:.1f} MB"
@@ -27,5 +28,6 @@ def run(options: Namespace) -> int:
         report,
         f"{report.images}: {counted(report.count, 'image')} of {size}",
         f"{report.labels}: images with {kinds}",
+        *([f"{report.test_images}: {counted(options.test, 'image')} without masks"] if options.test else []),
         following=f"shardwright init {shlex.quote(options.out)}",
     )

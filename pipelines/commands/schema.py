@@ -5,12 +5,12 @@ from __future__ import annotations
 from argparse import Namespace
 from pathlib import Path
 
-from shardwright.config import load_config
 from shardwright.config.options import between
 from shardwright.dataset.reader import ImageDataset
 from shardwright.errors import UsageError
 from shardwright.pipelines.commands.files import new_page
 from shardwright.pipelines.commands.results import finish, reading
+from shardwright.pipelines.commands.settings import configuration
 from shardwright.report.page import write_page
 from shardwright.storage import read_bytes
 
@@ -19,7 +19,7 @@ def render(options: Namespace) -> int:
     """Writes the schema of a configuration next to it."""
     from shardwright.pipelines.graph_inputs import render_schema_file
 
-    file = str(render_schema_file(load_config(options.config), Path(options.config), force=options.force))
+    file = str(render_schema_file(configuration(options), Path(options.config), force=options.force))
     return finish(options, {"file": file}, file, following=f"edit it, then shardwright run {options.config}")
 
 

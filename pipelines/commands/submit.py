@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from argparse import Namespace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from shardwright.config import Config, load_config
+from shardwright.config import Config
 from shardwright.errors import UsageError
 from shardwright.pipelines.commands.parsers import refuse_unused
 from shardwright.pipelines.commands.results import finish, print_json
+from shardwright.pipelines.commands.settings import configuration
 
 if TYPE_CHECKING:
     from shardwright.pipelines.cloud.vertex_requests import SubmitOptions
@@ -26,7 +26,7 @@ def run_now(options: Namespace) -> int:
     wanted = _submit_options(options, run_name=options.run_name)
     from shardwright.pipelines.cloud.vertex_requests import submit, submit_request
 
-    config, file = load_config(options.config), Path(options.config).absolute()
+    config, file = configuration(options), Path(options.config).absolute()
     if options.dry_run:
         refuse_unused(options, "--dry-run", "--wait")
         print(submit_request(config, file, wanted))
@@ -48,7 +48,7 @@ def run_on_schedule(options: Namespace) -> int:
     wanted = _submit_options(options, cron=options.cron, replace=options.replace)
     from shardwright.pipelines.cloud.vertex_requests import schedule
 
-    config = load_config(options.config)
+    config = configuration(options)
     if change is not None:
         refuse_unused(options, f"--{change}", *_OF_A_NEW_SCHEDULE)
         return _change_schedules(config, change, options)
@@ -62,7 +62,6 @@ def run_on_schedule(options: Namespace) -> int:
 def _submit_options(options: Namespace, **further: Any) -> SubmitOptions:
     from shardwright.pipelines.runs.logs import quiet_libraries
 
-    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
     with quiet_libraries():
         from shardwright.pipelines.cloud.vertex_requests import SubmitOptions
 

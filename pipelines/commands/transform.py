@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import shlex
 import tempfile
 from argparse import Namespace
 from pathlib import Path
 
-from shardwright.config import load_config
 from shardwright.pipelines.commands.results import dataset_row, finish
+from shardwright.pipelines.commands.settings import configuration
 from shardwright.running.progress import counted
 
 
@@ -17,8 +16,7 @@ def run(options: Namespace) -> int:
     """Writes the transformed dataset."""
     from shardwright.pipelines.runs.logs import log_to_file
 
-    config = load_config(options.config)
-    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+    config = configuration(options)
     staging = None if config.run.staging is None else config.resolve(config.run.staging)
     with (
         tempfile.TemporaryDirectory(prefix="shardwright-") as logs,

@@ -7,9 +7,11 @@ import shlex
 from argparse import Namespace
 from collections.abc import Iterator, Sequence
 from importlib import import_module
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from shardwright.config import Config
+from shardwright.config.json_schema import SCHEMA_FILE, SCHEMA_LINE, schema_text
 from shardwright.config.parse_values import plain_value
 from shardwright.config.problems import check_file
 from shardwright.config.trainer import BLESSED
@@ -17,11 +19,13 @@ from shardwright.config.yaml_text import dump_yaml
 from shardwright.dataset.ledger import UNLISTED
 from shardwright.drift.monitor import open_reference
 from shardwright.errors import ShardwrightError
-from shardwright.ingest import IngestRecipe, SurveyedInput, locate, survey_input
+from shardwright.ingest import IngestInput, IngestRecipe, locate, survey_input
 from shardwright.ingest.baseline import run_root, without_baseline
 from shardwright.ingest.select_spans import becomes_input
 from shardwright.ingest.trial import try_images
+from shardwright.pipelines.commands.files import write
 from shardwright.pipelines.commands.results import finish
+from shardwright.pipelines.commands.settings import settings_of
 from shardwright.running.progress import counted, print_note
 from shardwright.staging.commit import allowed_rejects
 from shardwright.storage.listing import Refusal
@@ -33,7 +37,9 @@ _TRIED, _SHOWN = 100, 5
 
 def run(options: Namespace) -> int:
     """Prints all errors of a configuration, or its values, or what an ingest would make of the data."""
-    config, errors = check_file(options.config)
+    if options.editor:
+        _set_up_editor(Path(options.config))
+    config, errors = check_file(options.config, settings_of(options))
     if config is not None and options.target is not None:
         errors = import_module(f"shardwright.pipelines.compile_{options.target}").target_errors(config)
     if errors or config is None:
@@ -55,6 +61,17 @@ def run(options: Namespace) -> int:
         out = "pipeline.json" if options.target == "vertex" else "pipeline.yaml"
         following = f"shardwright compile {shlex.quote(options.config)} --target {options.target} --out {out}"
     return finish(options, values, *shown, following="" if options.show else following)
+
+
+def _set_up_editor(file: Path) -> None:
+    """Writes the JSON Schema next to a configuration, and names it in the first line."""
+    lines = file.read_text(encoding="utf-8-sig").splitlines(keepends=True) if file.is_file() else []
+    if lines:
+        kept = [line for line in lines if not line.startswith(SCHEMA_LINE.partition("=")[0])]
+        schema = file.with_name(SCHEMA_FILE)
+        write(str(schema), schema_text().encode("utf-8"), "--editor")
+        write(str(file), "".join([f"{SCHEMA_LINE}\n", *kept]).encode("utf-8"), "--editor")
+        print_note(f"{schema}: written; editors with a YAML language server check and complete {file} by it")
 
 
 def plain_values(config: Config) -> dict[str, Any]:
@@ -85,7 +102,7 @@ class _DataTrial(NamedTuple):
         ends: whether an ingest would end for too many rejects.
     """
 
-    surveyed: SurveyedInput
+    surveyed: IngestInput
     tried: int
     unread: Sequence[Refusal]
     known: Sequence[Refusal]

@@ -18,7 +18,8 @@ from shardwright.config.split import EVAL, HASH, PREDEFINED, split_folders, spli
 from shardwright.errors import Reading, ShardwrightError, UsageError
 from shardwright.formats.base import ClassesInText, shorten
 from shardwright.formats.image_names import NameIndex
-from shardwright.ingest.split_inputs import listed_image, predefined_splits, split_column
+from shardwright.ingest.split_inputs import predefined_splits, split_column
+from shardwright.ingest.split_lists import SPLITS_BY_ID, listed_image, stated_splits
 from shardwright.ingest.splitting import ClassSets, class_sets
 from shardwright.pipelines.init.inventory import Inventory
 from shardwright.pipelines.init.read_trial import DetectedInput, absolute
@@ -29,6 +30,7 @@ from shardwright.storage.limits import MOST_LIST_BYTES
 from shardwright.storage.listing import name_lines
 
 STRATIFIED = "stratified"
+_NOT_STATED = Reading("the stated splits do not count", {"split.method": HASH})
 # VOC and its kin call all that is not in `test` so; next to lists of both it says nothing new.
 _NOT_TEST = re.compile("train[_-]?val", re.IGNORECASE)
 # Shares for few images: with five of a class, each of three splits has one.
@@ -65,7 +67,8 @@ def choose_split(found: DetectedInput, inventory: Inventory | None) -> ChosenSpl
         config = found.config.split
         stated = config.method == PREDEFINED
         return ChosenSplit(config, _divide(found, config, good) or {}, "As it was given.", stated)
-    for source, config in _statements(found, inventory):
+    for statement in _statements(found, inventory):
+        source, config = statement.source, statement.config
         try:
             split_of = predefined_splits(config, found.surveyed, _lists(config)).split_of[good]
         except ShardwrightError:
@@ -75,6 +78,10 @@ def choose_split(found: DetectedInput, inventory: Inventory | None) -> ChosenSpl
         without = [found.surveyed.listing.keys[i] for i, split in zip(good, split_of, strict=True) if split < 0]
         whole = "train" in counts and len(counts) > 1
         if whole and not without:
+            if statement.readings:
+                raise UsageError(f"{found.config.input.images}: {source}. Choose one.").with_readings(
+                    *statement.readings, _NOT_STATED
+                )
             return _stated(source, config, counts)
         # What is stated to be for tests must not be learned from, even if nothing else is stated.
         if without and (
@@ -97,20 +104,41 @@ def _shown(counts: Mapping[str, int]) -> str:
     return ", ".join(f"{name} {count:,}" for name, count in counts.items())
 
 
-def _without_split(found: DetectedInput, source: str, config: SplitConfig, without: Sequence[str]) -> UsageError:
+def _options(config: SplitConfig) -> dict[str, Any]:
+    """Returns the settings of stated splits."""
     options: dict[str, Any] = {"split.method": PREDEFINED}
     options |= {} if config.from_column is None else {"split.from_column": config.from_column}
     options |= {} if config.from_lists is None else {"split.from_lists": dict(config.from_lists)}
-    options |= {} if config.from_lists and "train" in config.from_lists else {"split.ratios": dict(config.ratios)}
+    return options | (
+        {} if config.from_lists and "train" in config.from_lists else {"split.ratios": dict(config.ratios)}
+    )
+
+
+def _without_split(found: DetectedInput, source: str, config: SplitConfig, without: Sequence[str]) -> UsageError:
+    options = _options(config)
     total = len(found.surveyed.listing.keys) - len(found.surveyed.rejected)
     problem = f"{source} states a split for {total - len(without):,} of {total:,} images; none for {shorten(without)}"
     return UsageError(f"{found.config.input.images}: {problem}.{_rejects(found)}").with_readings(
         Reading("the others are in train", {**options, "split.unlisted_images": "train"}),
-        Reading("the stated splits do not count", {"split.method": HASH}),
+        _NOT_STATED,
     )
 
 
-def _statements(found: DetectedInput, inventory: Inventory | None) -> Iterator[tuple[str, SplitConfig]]:
+class _Statement(NamedTuple):
+    """What may state the splits.
+
+    Attributes:
+        source: what does, for messages; a problem, where there are readings.
+        config: `split`.
+        readings: of numbers, or of several divisions.
+    """
+
+    source: str
+    config: SplitConfig
+    readings: tuple[Reading, ...] = ()
+
+
+def _statements(found: DetectedInput, inventory: Inventory | None) -> Iterator[_Statement]:
     """Yields what may state the splits: the annotations or folders, a column, and lists."""
     surveyed = found.surveyed
     classes = set(surveyed.survey.classes)
@@ -118,36 +146,68 @@ def _statements(found: DetectedInput, inventory: Inventory | None) -> Iterator[t
     words = {word for text in surveyed.survey.splits.values() if (word := split_word(text))}
     words |= set(split_folders(folders).values())
     if "test" in words or ("train" in words and len(words) > 1):
-        yield "the input itself", _predefined({*words, "train"})
+        yield _Statement("the input itself", _predefined({*words, "train"}))
     column = split_column(surveyed, tuple(_FEW))
     if column is not None and "train" in column[1] and len(column[1]) > 1:
-        yield f"the column {column[0]!r}", replace(_predefined(column[1]), from_column=column[0])
-    for lists in _split_lists(found, inventory) if inventory is not None and not inventory.spans else ():
-        yield f"{shorten(list(lists.values()))}", replace(_predefined({*lists, "train"}), from_lists=lists)
+        yield _Statement(f"the column {column[0]!r}", replace(_predefined(column[1]), from_column=column[0]))
+    if inventory is None or inventory.spans:
+        return
+    names = NameIndex(surveyed.listing.keys, frozenset(surveyed.rejected))
+    for divisions in _split_lists(inventory, names):
+        configs = [replace(_predefined({*lists, "train"}), from_lists=lists) for lists in divisions]
+        source, several = shorten(list(divisions[0].values())), len(divisions) > 1
+        readings = [
+            Reading(f"the splits are those of {shorten(sorted({*lists.values()}))}", _options(config))
+            for lists, config in zip(divisions, configs, strict=True)
+        ]
+        problem = f"{len(divisions)} divisions are stated, as {source}" if several else source
+        yield _Statement(problem, configs[0], tuple(readings) if several else ())
+    for key in inventory.keys:
+        if not key.lower().endswith((".csv", ".tsv", SPLITS_BY_ID)):
+            continue
+        stated = None
+        with suppress(ShardwrightError):
+            stated = stated_splits("split.from_lists", os.path.join(inventory.root, key))
+        if stated is not None and any(listed_image(name, names) is not None for name, _ in stated.rows[:_ROWS_SEEN]):
+            path, words = inventory.named(key), {word for _, word in stated.rows}
+            config = replace(_predefined({*words, "train"}), from_lists=dict.fromkeys(sorted(words), path))
+            meant = Reading("0 is train, 1 is eval and 2 is test", _options(config))
+            problem = f"{path} states the splits as numbers"
+            yield _Statement(problem if stated.by_number else path, config, (meant,) if stated.by_number else ())
 
 
 def _predefined(words: set[str]) -> SplitConfig:
     return SplitConfig(ratios=dict.fromkeys(sorted(words), 1 / len(words)), method=PREDEFINED)
 
 
-def _split_lists(found: DetectedInput, inventory: Inventory) -> Iterator[dict[str, str]]:
-    """Yields lists of images, as split -> path: text files of one folder that are called after splits."""
-    by_folder: dict[tuple[str, str], dict[str, str]] = {}
+def _split_lists(inventory: Inventory, names: NameIndex) -> Iterator[list[dict[str, str]]]:
+    """Yields lists of images, as split -> path: text files of one folder that are called after splits.
+
+    `train1.txt` and `test1.txt`, `train2.txt` and `test2.txt` are two divisions of the same images.
+    """
+    by_folder: dict[tuple[str, str], dict[str, dict[str, str]]] = {}
     for key in inventory.keys:
-        stem, ending = os.path.splitext(os.path.basename(key))
-        stem = _NOT_TEST.sub("train", stem)
-        split = stated_split(stem) if ending.lower() in (".txt", ".lst") else None
+        if not key.lower().endswith((".txt", ".lst")):
+            continue
+        stem = _NOT_TEST.sub("train", os.path.splitext(os.path.basename(key))[0])
+        split = stated_split(stem)
         if split is not None:
-            rest = "_".join(word for word in stem.split("_") if split_word(word) is None)
-            by_folder.setdefault((os.path.dirname(key), rest), {}).setdefault(split, inventory.named(key))
-    names = NameIndex(found.surveyed.listing.keys, frozenset(found.surveyed.rejected))
-    for lists in by_folder.values():
-        if EVAL in lists and _NOT_TEST.search(os.path.basename(lists.get("train", ""))):
-            del lists["train"]
-        if ("test" in lists or ("train" in lists and len(lists) > 1)) and all(
-            _names_images(path, names) for path in lists.values()
-        ):
-            yield lists
+            words = re.findall(r"[^\W_]+", stem)
+            rest = "_".join(word for word in words if split_word(word) is None)
+            number = next((re.sub(r"\D", "", word) for word in words if split_word(word)), "")
+            of_folder = by_folder.setdefault((os.path.dirname(key), rest), {})
+            of_folder.setdefault(number, {}).setdefault(split, inventory.named(key))
+    for divisions in by_folder.values():
+        found = []
+        for lists in divisions.values():
+            if EVAL in lists and _NOT_TEST.search(os.path.basename(lists.get("train", ""))):
+                del lists["train"]
+            if ("test" in lists or ("train" in lists and len(lists) > 1)) and all(
+                _names_images(path, names) for path in lists.values()
+            ):
+                found.append(lists)
+        if found:
+            yield found
 
 
 def _names_images(path: str, names: NameIndex) -> bool:
@@ -171,7 +231,7 @@ def _undefined(found: DetectedInput, good: Sequence[int]) -> ChosenSplit:
         return ChosenSplit(config, _divide(found, config, good) or {}, hashed, False)
     if not (lacking := _lacking(found, config, good, classes)):
         return ChosenSplit(config, _divide(found, config, good, classes) or {}, hashed, False)
-    if classes is None or not any(classes):
+    if classes is None or not any(classes[i] for i in good):
         return ChosenSplit(config, _divide(found, config, good) or {}, hashed, False)
     even = replace(config, method=STRATIFIED)
     for chosen in (even, replace(even, ratios=_FEW)):
@@ -261,7 +321,7 @@ def _divide(
         return None
     if config.method == STRATIFIED:
         classes = _classes_of(found) if classes is None else classes
-        if classes is None or not any(classes):
+        if classes is None or not any(classes[i] for i in good):
             return None
     if config.method not in (HASH, STRATIFIED) or config.keep_from is not None or config.group is not None:
         return None

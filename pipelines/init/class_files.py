@@ -10,23 +10,47 @@ from __future__ import annotations
 import os
 from collections.abc import Collection, Mapping
 from contextlib import suppress
+from dataclasses import replace
+from typing import Any
 
+from shardwright.config.class_tables import read_classes
 from shardwright.config.split import split_word
-from shardwright.config.yaml_config import read_classes
 from shardwright.errors import ShardwrightError
 from shardwright.formats.base import BACKGROUND, Survey
 from shardwright.formats.classes import as_integer, special_label
 from shardwright.formats.mask_names import ONE_CLASS
 from shardwright.images.colors import COLOR, color_number, show_value
 from shardwright.pipelines.init.inventory import Inventory
-from shardwright.storage import is_remote
+from shardwright.pipelines.init.read_trial import CLASSES, PATH, DetectedInput, absolute, read_input
+from shardwright.storage import is_remote, list_names
 
 _ENDINGS = (".json", ".csv", ".txt")
 # A list of classes is short, and a folder of images has no list among thousands of files.
 _MOST_BYTES, _MOST_FILES = 1 << 16, 100
 
 
-def numbers_of(survey: Survey, stated: object) -> set[int]:
+def with_names(found: DetectedInput, inventory: Inventory | None, given: Mapping[str, Any]) -> DetectedInput:
+    """Takes the names of classes from a file next to the annotations, where these have numbers or colors alone."""
+    path = found.options.get(PATH)
+    if CLASSES in given or not isinstance(path, str):
+        return found
+    numbers = _numbers_of(found.surveyed.survey, found.options.get(CLASSES))
+    labels = found.surveyed.labels or absolute(path)
+    if inventory is None or inventory.spans:
+        near = os.path.dirname(labels.rstrip("/"))
+        if is_remote(near) or not os.path.isdir(near):
+            return found
+        inventory = Inventory(near, near, sorted(list_names(near)), spans=False)
+    named = _find_class_file(inventory, labels, numbers) if numbers else None
+    if named is None:
+        return found
+    with suppress(ShardwrightError):
+        again = read_input({**found.options, CLASSES: named[1]})
+        return replace(again, notes=(*again.notes, f"classes: the names are those of {named[0]}"))
+    return found
+
+
+def _numbers_of(survey: Survey, stated: object) -> set[int]:
     """Returns the numbers or colors that annotations have for classes without names; nothing where they have names.
 
     Args:
@@ -43,7 +67,7 @@ def numbers_of(survey: Survey, stated: object) -> set[int]:
     return {number for number in numbers if number is not None} if None not in numbers else set()
 
 
-def find_class_file(
+def _find_class_file(
     inventory: Inventory, labels: str, numbers: Collection[int]
 ) -> tuple[str, dict[str, int | str]] | None:
     """Returns a file that names all of the classes, and its classes as `input.classes` has them.
@@ -52,7 +76,7 @@ def find_class_file(
         inventory: the folder. A file counts in the folder itself, next to the annotations and among them, and where
             every split has its own; `None` is the result where two say different things.
         labels: absolute path of the annotations, which are no file of classes.
-        numbers: of `numbers_of`.
+        numbers: of `_numbers_of`.
     """
     places = {inventory.below(path) for path in (inventory.root, os.path.dirname(labels.rstrip("/")), labels)}
     files: dict[str, list[str]] = {}

@@ -6,7 +6,8 @@
 | `images/1.jpg`, `masks/1.png` | the folder without the masks' | the folder called after masks, if it is lossless |
 | `train/images/1.jpg`, `train/masks/1.png`, `val/images/2.jpg`, … | the folder | the folder: masks of several splits |
 | `1/images/1.png`, `1/masks/1.png`, `1/masks/2.png` | the folder | the folder: a mask for each object |
-| `1.jpg`, `1_mask.png` | the folder | the folder: masks with a suffix |
+| `1.jpg`, `1_mask.png` or `1.png` | the folder | the folder: masks with a suffix, or of the same name |
+| `VOC2007/JPEGImages/1.jpg`, `VOC2012/JPEGImages/2.jpg`, … | the folder | the folder: Pascal VOC of several years |
 | `images/1.jpg`, `labels/1.txt`, `data.yaml` | the images' folder | `data.yaml`, or `labels`: an annotation tool's |
 | `1.jpg`, `1.json` | the folder | the folder: an annotation tool's file for each image |
 | `train/1.jpg`, `test/2.jpg`, `train.csv` | the folder, or one in it that the table names images of | the table |
@@ -48,6 +49,7 @@ _NO_ANNOTATIONS = re.compile(
     re.IGNORECASE,
 )
 _VOC_IMAGES = "JPEGImages"
+_YEAR = re.compile(r"VOC20(?:0[5-9]|1[0-2])")
 _SPLIT_WORD = re.compile(r"[^\W_]+")
 _MOST_TABLES = 20
 # More folders than that are classes or patients, not parts of a data set.
@@ -91,6 +93,9 @@ def propose(keys: Sequence[str], labels: str | None = None) -> list[Hypothesis]:
         return [Hypothesis(folder, labels) for folder in dict.fromkeys(folders)]
     in_voc = [key for key in keys if f"/{MASKS}/" in f"/{key}" and key.lower().endswith(LOSSLESS)]
     voc = sorted({key.split(f"{MASKS}/")[0].rstrip("/") for key in in_voc})
+    years = {os.path.dirname(folder) for folder in voc if _YEAR.fullmatch(os.path.basename(folder))}
+    if len(voc) > 1 and len(years) == 1 and "voc" in os.path.basename(whole := years.pop()).lower():
+        return [Hypothesis(whole, whole)]
     if voc:
         return [Hypothesis(_join(folder, _VOC_IMAGES), folder) for folder in voc]
     masks = masks or _lossy_masks(keys)
@@ -181,6 +186,9 @@ def _of_tool(keys: Sequence[str], images: Sequence[str]) -> tuple[str, list[str]
     for ending in _OF_IMAGES:
         files = [key for key in keys if key.lower().endswith(ending)]
         named = [key for key in files if os.path.splitext(os.path.basename(key).lower())[0] in pictured]
+        # Other texts may lie anywhere else.
+        folders = {os.path.dirname(key) for key in named}
+        files = [key for key in files if os.path.dirname(key) in folders]
         if len(named) > 1 and 2 * len(named) >= len(files):
             described = [key for key in keys if ending == ".txt" and key.lower().endswith(_YAML)]
             whole = common_folder(named)
@@ -255,9 +263,11 @@ def _kinds(masks: str, keys: Sequence[str]) -> list[str]:
 
 
 def _has_pairs(images: Sequence[str]) -> bool:
-    """Returns whether files with a mask's suffix are next to half of the other images."""
+    """Returns whether files with a mask's suffix, or lossless ones of the same name, are next to half of the images."""
     stems = {os.path.splitext(key)[0] for key in images}
     lossless = [os.path.splitext(key)[0] for key in images if key.lower().endswith(LOSSLESS)]
+    if lossless and len(lossless) == len(set(lossless)) == len(images) - len(stems):
+        return 2 * len(lossless) >= len(stems)
     found: Counter[str] = Counter()
     pairs = suffix_pairs(stems)
     for stem in lossless:

@@ -8,14 +8,11 @@ sample of their pixels.
 from __future__ import annotations
 
 import math
-import os
-import re
 import statistics
 from collections import Counter
 from collections.abc import Collection, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple
 
 import numpy as np
 
@@ -25,11 +22,11 @@ from shardwright.formats.base import IGNORE
 from shardwright.images.decode import convert, decode
 from shardwright.images.header import ImageError
 from shardwright.images.read_header import read_header
-from shardwright.ingest.survey import SurveyedInput
+from shardwright.ingest.survey import IngestInput
 from shardwright.ingest.trial import try_images
 from shardwright.masks.rle import area
 from shardwright.pipelines.init.inventory import LOSSLESS
-from shardwright.pipelines.init.read_trial import DetectedInput
+from shardwright.pipelines.init.read_trial import EXCLUDE, IMAGES, DetectedInput
 from shardwright.running.progress import counted
 from shardwright.staging.commit import allowed_rejects, needed_share
 from shardwright.storage import Refusal, map_threads, read_bytes, readers
@@ -49,7 +46,6 @@ _FEW, _MANY, _GRID = 16, 48, 64
 _SHARE = 0.15
 # What a sample of the images may miss of the share of rejects.
 _OF_A_SAMPLE = 0.01
-_ENDING = re.compile(r"[_.-][^_./-]+$")
 
 
 @dataclass
@@ -85,20 +81,6 @@ class ImageSample:
             return None
         height, width = (statistics.median_low(side) for side in zip(*self.sizes.elements(), strict=True))
         return height, width
-
-
-class MasksAmong(NamedTuple):
-    """Masks among images.
-
-    Attributes:
-        masks: keys of files that look like masks.
-        photographs: keys of files that do not.
-        suffix: what the names of most of these masks end with and no photograph's does, or empty.
-    """
-
-    masks: tuple[str, ...]
-    photographs: tuple[str, ...]
-    suffix: str
 
 
 def try_input(found: DetectedInput) -> tuple[DetectedInput, ImageSample]:
@@ -154,7 +136,8 @@ def _check_rejects(found: DetectedInput, sample: ImageSample) -> None:
     first = "; ".join(f"{kinds[code].key}: {kinds[code].reason}" for code, _ in codes.most_common(_SHOWN))
     error = CheckFailed(
         f"{found.config.input.images}: {about}{rejects:,} of {total:,} inputs would be rejected{looked}, and "
-        f"{_MAX_REJECTS} is {found.config.rejects.max_fraction:g}: {counts}. For example {first}."
+        f"{_MAX_REJECTS} is {found.config.rejects.max_fraction:g}: {counts}. For example "
+        f"{first}. Correct these files, or leave them out."
     )
     misfits = sum(codes[code] for code in _MISFITS)
     readings = []
@@ -163,33 +146,42 @@ def _check_rejects(found: DetectedInput, sample: ImageSample) -> None:
         readings = [
             Reading(f"annotations are of the images {how}", {_ORIENTATION: frame}) for frame, how in frames.items()
         ]
-    if good > unread and not 2 * misfits > len(seen) > total / 2:
+    own = sorted({one.key for one in known} & {*surveyed.listing.keys})
+    # In vain where a table names them.
+    left_out = bool(known) and {one.key for one in known} <= {*found.options.get(EXCLUDE, ())}
+    if sample.is_whole and 0 < len(own) == len(known) <= _SHOWN and EXCLUDE not in found.options:
+        readings.append(
+            Reading(f"{', '.join(own)} is not part of the set", {IMAGES: found.options[IMAGES], EXCLUDE: own})
+        )
+    if good > unread and not left_out and not 2 * misfits > len(seen) > total / 2:
         share = min(1.0, needed_share(rejects, total) + (_OF_A_SAMPLE if unread else 0))
         what = f"{about}{counted(rejects, 'input is', 'inputs are')} rejected"
         readings.append(Reading(what, {_MAX_REJECTS: round(share, 4)}))
     raise error.with_readings(*readings)
 
 
-def find_masks(surveyed: SurveyedInput, max_pixels: int, aside: Collection[int]) -> MasksAmong | None:
-    """Looks at some files at even distances; returns `None` where they are of one kind.
+def find_masks(surveyed: IngestInput, max_pixels: int, aside: Collection[int]) -> tuple[Sequence[str], Sequence[str]]:
+    """Looks at some files at even distances.
 
     Args:
         surveyed: the input, without annotations.
         max_pixels: `images.max_pixels`.
         aside: positions of files that do not count, such as plots.
+
+    Returns:
+        The keys of files that look like masks, and of photographs; nothing where all are of one kind.
     """
-    if not any(key.lower().endswith(LOSSLESS) for key in surveyed.listing.keys):
-        return None
     listing = surveyed.listing
+    if not any(key.lower().endswith(LOSSLESS) for key in listing.keys):
+        return (), ()
     good = [i for i in range(len(listing.keys)) if i not in surveyed.rejected and i not in aside]
     chosen = sorted({good[at * len(good) // _DECODED] for at in range(_DECODED)}) if good else []
     counts = map_threads(lambda i: _colors(listing.path(i), listing.pin(i), max_pixels), chosen, readers(listing.root))
     looked = [(listing.keys[i], count) for i, count in zip(chosen, counts, strict=True)]
     masks = [key for key, count in looked if 0 < count <= _FEW and key.lower().endswith(LOSSLESS)]
     photographs = [key for key, count in looked if count >= _MANY]
-    if min(len(masks), len(photographs)) < max(2, _SHARE * len(looked)):
-        return None
-    return MasksAmong(tuple(masks), tuple(photographs), _common_suffix(masks, photographs))
+    few = min(len(masks), len(photographs)) < max(2, _SHARE * len(looked))
+    return ((), ()) if few else (masks, photographs)
 
 
 def _colors(path: str, pin: str, max_pixels: int) -> int:
@@ -205,10 +197,3 @@ def _colors(path: str, pin: str, max_pixels: int) -> int:
         grid = pixels[::rows, ::columns]
         return len(np.unique(grid.reshape(-1, *grid.shape[2:]), axis=0))
     return 0
-
-
-def _common_suffix(masks: Sequence[str], photographs: Sequence[str]) -> str:
-    endings = Counter(found[0] for key in masks if (found := _ENDING.search(os.path.splitext(key)[0])))
-    suffix, count = max(endings.items(), key=lambda entry: entry[1], default=("", 0))
-    others = any(os.path.splitext(key)[0].endswith(suffix) for key in photographs)
-    return suffix if suffix and 2 * count >= len(masks) and not others and not suffix[1:].isdigit() else ""

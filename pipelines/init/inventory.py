@@ -7,6 +7,7 @@ import re
 import unicodedata
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from shardwright.config.split import split_word
 from shardwright.dataset.outputs import is_below, output_folders
@@ -37,7 +38,8 @@ _KINDS = re.compile(
     re.I,
 )
 MASK_WORDS = re.compile(
-    r"mask|label|annot|seg|semantic|instance|panoptic|boundar|ground.?truth|trimap|manual|(?:^|[_-])gt|^gt", re.I
+    r"mask|label|annot|seg|semantic|instance|panoptic|boundar|ground.?truth|trimap|manual|(?:^|[_-])gt|^gt|^targets?$",
+    re.I,
 )
 LOSSLESS = (".png", ".gif", ".bmp", ".tif", ".tiff")
 _MARK = re.compile(r"[_. -]+")
@@ -77,7 +79,7 @@ class Inventory:
         keys = [key for key in listing.keys if not is_below(key, outputs)] if outputs else list(listing.keys)
         return Inventory(folder, listing.root, keys, bool(newest))
 
-    @property
+    @cached_property
     def images(self) -> list[str]:
         """Returns the files that are called like images."""
         return [key for key in self.keys if has_image_ending(key)]

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import os
+import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from shardwright.errors import CheckFailed, Reading, ShardwrightError, UsageError
-from shardwright.formats.base import ClassesInText
-from shardwright.formats.request import SEGMENTATION
+from shardwright.formats.base import SEGMENTATION, ClassesInText
 from shardwright.pipelines.init.choose_split import ChosenSplit
 from shardwright.pipelines.init.image_sample import ImageSample
-from shardwright.pipelines.init.read_trial import DetectedInput
+from shardwright.pipelines.init.read_trial import PATH, DetectedInput
 from shardwright.running.progress import counted
 
 _MOST_ANSWERS, _MOST_CLASSES, _MOST_DEPTH = 3, 5, 2
 _LIMITS = ("rejects.",)
+# Annotations of something else than classes, or made of others.
+_DERIVED = re.compile(
+    r"instances?$|panoptic|colou?r|rgb|caption|keypoint|stuff|edge|boundar|depth|pred|few.?shot", re.I
+)
 
 
 class Decision(NamedTuple):
@@ -48,9 +53,19 @@ def ask(error: ShardwrightError, detect: Detect) -> ShardwrightError:
         further = [cause for cause in dict.fromkeys(causes) if cause not in str(error)]
         kind = UsageError if isinstance(error, UsageError) else CheckFailed
         return kind(" ".join([str(error), *further[:1]])) if further else error.with_readings()
-    # Those that need no limit raised come first.
-    answers.sort(key=lambda answer: any(path.startswith(_LIMITS) for path in answer.options))
-    return error.with_readings(*answers[:_MOST_ANSWERS])
+    if all(PATH in answer.options for answer in answers) and len({str(one.options[PATH]) for one in answers}) > 1:
+        answers.sort(key=_rank)
+    # An answer that raises a limit is no answer where another one needs none.
+    raised = [answer for answer in answers if any(path.startswith(_LIMITS) for path in answer.options)]
+    return error.with_readings(*([one for one in answers if one not in raised] or raised)[:_MOST_ANSWERS])
+
+
+def _rank(answer: Reading) -> tuple[int, bool, bool, bool]:
+    """Returns how far behind annotations are: those that need more answers, of a derived kind, without names."""
+    kind = os.path.basename(str(answer.options[PATH]).rstrip("/"))
+    by_color = re.search(r"\bcolor_[0-9a-f]{6}:", answer.meaning) is not None
+    by_word = re.search(r"[^\W\d_][\w ]*: [\d,]+[,;]", answer.meaning) is not None
+    return len(answer.options), _DERIVED.search(kind) is not None, by_color, not by_word
 
 
 def _answers(

@@ -13,19 +13,21 @@ from shardwright.config import Config, LabelsConfig, parse_section
 from shardwright.config.yaml_config import label_options, parse_config
 from shardwright.dataset.ledger import MISSING_IMAGE, UNLISTED
 from shardwright.errors import ShardwrightError, UsageError
+from shardwright.formats.base import CLASSIFICATION, SEGMENTATION
 from shardwright.formats.class_folders import IMAGES_ALONE
 from shardwright.formats.detect import detect_task
-from shardwright.formats.request import CLASSIFICATION, SEGMENTATION
 from shardwright.formats.split_files import find_files
 from shardwright.images.header import has_image_ending
 from shardwright.ingest.recipe import IngestRecipe, InputLocation, locate
 from shardwright.ingest.select_spans import read_spans
-from shardwright.ingest.survey import SurveyedInput, survey_input
+from shardwright.ingest.survey import IngestInput, survey_input
 from shardwright.storage import is_remote, list_inputs
 from shardwright.storage.spans import NEWEST, Choice
 
 TASK, IMAGES, PATH, LABELS = "task", "input.images", "input.labels.path", "input.labels."
 FORMAT, REGEX = LABELS + "format", LABELS + "regex"
+# Codes of images that nothing states anything about.
+_UNEXPLAINED = frozenset((UNLISTED, "no_class_folder", "no_label"))
 CLASSES, EXCLUDE, UNLISTED_IMAGES = "input.classes", "input.exclude", "input.unlisted_images"
 
 
@@ -42,7 +44,7 @@ class DetectedInput:
 
     options: Mapping[str, Any]
     config: Config
-    surveyed: SurveyedInput
+    surveyed: IngestInput
     notes: tuple[str, ...]
 
     @cached_property
@@ -52,7 +54,7 @@ class DetectedInput:
         return frozenset(
             key
             for i, key in enumerate(self.surveyed.listing.keys)
-            if survey.listed[i] or (i in rejected and rejected[i].code != UNLISTED)
+            if (survey.listed[i] and i not in rejected) or (i in rejected and rejected[i].code not in _UNEXPLAINED)
         )
 
     @cached_property

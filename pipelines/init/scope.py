@@ -1,27 +1,31 @@
 """Limits a hypothesis to the images that belong to the set, and accounts for all other images of the folder.
 
 Pictures about a set (previews, results, a logo), images to predict, and a handful in a folder where nothing is
-annotated are left out, with a note. Everything else that the annotations do not explain is a question about those
-files: they may be images without objects, or not part of the set.
+annotated are left out, with a note. Everything else that the annotations, or the folders of classes, do not explain is
+a question about those files: they may be images without objects, or not part of the set.
 """
 
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import yaml
 
+from shardwright.config.input import TFRECORD
 from shardwright.config.split import split_word, stated_split
 from shardwright.config.yaml_text import parse_yaml
 from shardwright.dataset.ledger import UNLISTED
 from shardwright.dataset.manifest import SINGLE
 from shardwright.errors import Reading, ShardwrightError, UsageError
-from shardwright.formats.base import shorten
+from shardwright.formats.base import SEGMENTATION, shorten
+from shardwright.formats.class_folders import IMAGES_ALONE
 from shardwright.formats.image_names import FileEnds, base_stem
-from shardwright.formats.request import SEGMENTATION
+from shardwright.label_formats import BY_NAME, FILES, MASKS, WITHOUT_PATH
 from shardwright.pipelines.init.inventory import (
     LOSSLESS,
     MASK_WORDS,
@@ -34,7 +38,9 @@ from shardwright.pipelines.init.inventory import (
     is_in,
 )
 from shardwright.pipelines.init.read_trial import (
+    CLASSES,
     EXCLUDE,
+    FORMAT,
     IMAGES,
     PATH,
     UNLISTED_IMAGES,
@@ -47,6 +53,13 @@ from shardwright.storage import read_bytes
 
 _MOST_YAML = 1 << 16
 _SHOWN = 3
+_MARK = re.compile(r"[_-]")
+# Images to predict, as nnU-Net calls their folder.
+_TO_PREDICT = re.compile(r"(?:images|labels)Ts")
+# Folders of images in which there is nothing to mark.
+_NOTHING = re.compile(
+    r"good|normal|ok|negatives?|empty|backgrounds?|no[_ -].+|without.+|non[_ -].+|healthy|clean", re.I
+)
 
 
 class _Group(NamedTuple):
@@ -83,43 +96,99 @@ def limit_to_set(
         ShardwrightError: it is not known what some images are, with `readings`; or their annotations cannot be read.
     """
     options = {path: value for path, value in found.options.items() if path != UNLISTED_IMAGES or path in given}
+    if found.format in WITHOUT_PATH and (
+        {CLASSES, FORMAT} & set(given) or found.format == TFRECORD or not found.surveyed.survey.classes
+    ):
+        return found
     if inventory is None or inventory.spans or {EXCLUDE, UNLISTED_IMAGES} & set(given):
         return _reread(found, options, ())
     base = inventory.below(found.surveyed.listing.root)
-    explained = {os.path.join(base, key) for key in found.explained}
+    of_classes = _pictures_about(found)
+    explained = {os.path.join(base, key) for key in found.explained if key not in of_classes}
     inside = {os.path.join(base, key) for key in found.surveyed.listing.keys}
     labels = inventory.below(str(found.options.get(PATH) or inventory.folder))
     attached = found.surveyed.source.attachments()
-    of_labels = (
-        {inventory.below(attached.path(i)) for i in range(len(attached.keys))} if attached is not None else set()
-    )
+    of_labels = {inventory.below(attached.path(i)) for i in range(len(attached.keys))} if attached is not None else ()
     others = [key for key in inventory.images if key not in explained and key not in of_labels]
     others = [key for key in others if key in inside or not (labels and is_in(key, [labels]))]
-    if IMAGES not in given:
+    _check_asides(found, inventory)
+    if IMAGES not in given and found.format not in WITHOUT_PATH:
         _check_formats(found, inventory, explained)
-    groups = _groups(others, explained)
     limits = _stated_folders(inventory, labels)
     left: list[_Group] = []
     notes = []
-    for group in groups:
-        if not any(key in inside for key in group.keys) and IMAGES in given:
+    for group in _groups(others, explained):
+        if not any(key in inside for key in group.keys) and (IMAGES in given or found.format in WITHOUT_PATH):
             continue
-        reason = _why_not(group, explained, limits)
+        reason = _why_not(group, explained, limits, found)
         if not reason:
-            raise _what_are(group, found, inside, failed, inventory)
+            raise _what_are(group, found, explained, inside, failed, inventory)
         left.append(group)
         notes.append(f"left out: {group.name} ({counted(len(group.keys), 'image')}), {reason}")
     patterns = [one for group in left if any(key in inside for key in group.keys) for one in group.patterns]
     if not patterns:
         return _reread(found, options, notes)
+    if found.format in WITHOUT_PATH:
+        # Without some of the images, others could seem to be the classes.
+        options = {**options, FORMAT: found.format}
+    elif IMAGES not in given:
+        again = _narrow(found, inventory, options, explained, left)
+        if again is not None:
+            return _reread(again, {**options, IMAGES: again.options[IMAGES]}, notes)
+    excluded = [*options.get(EXCLUDE, ()), *(_from(base, one) for one in patterns)]
+    return _reread(found, {**options, EXCLUDE: excluded}, notes)
+
+
+def _narrow(
+    found: DetectedInput,
+    inventory: Inventory,
+    options: Mapping[str, Any],
+    explained: Collection[str],
+    left: Sequence[_Group],
+) -> DetectedInput | None:
+    """Returns the hypothesis with the folder of the annotated images alone, if it has nothing else and explains all."""
     narrow = common_folder(explained)
-    if IMAGES not in given and narrow != base and not any(is_in(key, [narrow]) for group in left for key in group.keys):
-        with suppress(ShardwrightError):
-            again = read_input({**options, IMAGES: inventory.named(narrow), UNLISTED_IMAGES: "reject"})
-            if len(again.explained) == len(explained) and again.missing <= found.missing:
-                return _reread(again, {**options, IMAGES: inventory.named(narrow)}, notes)
-    below = [one.removeprefix(f"{base}/") if base else one for one in patterns]
-    return _reread(found, {**options, EXCLUDE: below}, notes)
+    if narrow == inventory.below(found.surveyed.listing.root) or any(
+        is_in(key, [narrow]) for group in left for key in group.keys
+    ):
+        return None
+    with suppress(ShardwrightError):
+        again = read_input({**options, IMAGES: inventory.named(narrow), UNLISTED_IMAGES: "reject"})
+        if len(again.explained) == len(explained) and again.missing <= found.missing:
+            return again
+    return None
+
+
+def _from(base: str, path: str) -> str:
+    return path.removeprefix(f"{base}/") if base else path
+
+
+def _pictures_about(found: DetectedInput) -> set[str]:
+    """Returns the keys in folders that would be classes, and are called after pictures about a set."""
+    if found.format not in WITHOUT_PATH or CLASSES in found.options:
+        return set()
+    asides = set(filter(is_aside, found.surveyed.survey.classes))
+    return {key for key in found.explained if asides & {*key.split("/")[:-1]}} if asides else set()
+
+
+def _check_asides(found: DetectedInput, inventory: Inventory) -> None:
+    """Checks that no annotated images are in a folder of pictures about a set, such as results with their own files.
+
+    Raises:
+        UsageError: some are, next to others; with both readings. A table that names such images states what they are.
+    """
+    row = BY_NAME.get(found.format)
+    folders = (
+        {os.path.dirname(key) for key in found.explained} if row is not None and row.reads in (FILES, MASKS) else ()
+    )
+    asides = {folder for folder in folders if any(map(is_aside, folder.split("/")))}
+    if asides and len(asides) < len(folders):
+        shown, count = shorten(sorted(asides)), sum(os.path.dirname(key) in asides for key in found.explained)
+        problem = f"{counted(count, 'annotated image')} in {shown} may belong to the set, or be made from it"
+        raise UsageError(f"{absolute(inventory.folder)}: {problem}.").with_readings(
+            Reading(f"{shown} is not part of the set", {EXCLUDE: sorted(asides)}),
+            Reading(f"{shown} is part of the set", {EXCLUDE: []}),
+        )
 
 
 def _check_formats(found: DetectedInput, inventory: Inventory, explained: Collection[str]) -> None:
@@ -161,23 +230,27 @@ def _reread(found: DetectedInput, options: Mapping[str, Any], notes: Sequence[st
     else:
         again = read_input(options)
     tasks = [note for note in found.notes if note.startswith(("task:", "detected:"))]
-    return DetectedInput(
-        again.options, again.config, again.surveyed, tuple(dict.fromkeys((*tasks, *again.notes, *notes)))
-    )
+    return replace(again, notes=tuple(dict.fromkeys((*tasks, *again.notes, *notes))))
 
 
 def _groups(others: Sequence[str], explained: Collection[str]) -> list[_Group]:
-    """Groups images that are in folders without annotated ones; those next to annotated images are left out."""
+    """Groups images that are in folders without annotated ones, and those next to some that are named after these."""
     beside, above = {os.path.dirname(key) for key in explained}, folders_above(explained)
+    stems = {os.path.splitext(key)[0] for key in explained}
     found: dict[str, list[str]] = {}
+    added: dict[str, list[str]] = {}
     for key in others:
         folder = os.path.dirname(key)
         if folder in beside:
+            stem, ending = os.path.splitext(key)
+            marks = (mark.start() for mark in _MARK.finditer(stem) if stem[: mark.start()] in stems)
+            if (place := next(marks, None)) is not None:
+                added.setdefault(os.path.join(folder, f"*{stem[place:]}{ending}"), []).append(key)
             continue
         while folder and os.path.dirname(folder) not in above:
             folder = os.path.dirname(folder)
         found.setdefault(folder, []).append(key)
-    groups = []
+    groups = [_Group(os.path.dirname(pattern), keys, [pattern]) for pattern, keys in added.items() if len(keys) > 1]
     for folder, keys in found.items():
         patterns = [folder]
         if folder in above:
@@ -187,24 +260,39 @@ def _groups(others: Sequence[str], explained: Collection[str]) -> list[_Group]:
     return groups
 
 
-def _why_not(group: _Group, explained: Collection[str], limits: Sequence[str]) -> str:
+def _why_not(group: _Group, explained: Collection[str], limits: Sequence[str], found: DetectedInput) -> str:
     """Returns why images are not part of a set; empty where they may be."""
+    folder, name = group.folder, os.path.basename(group.folder)
     if limits and not any(is_in(key, limits) for key in group.keys):
         return "since data.yaml names other folders"
-    if stated_split(group.folder) == "test":
+    if stated_split(folder) == "test" or _TO_PREDICT.fullmatch(name):
         return "called after images to test or predict, without annotations"
-    if group.folder and not split_word(os.path.basename(group.folder)):
-        lossless = all(key.lower().endswith(LOSSLESS) for key in group.keys)
-        if lossless and MASK_WORDS.search(os.path.basename(group.folder)):
+    added = "named like images of the set with something added, and none has annotations"
+    if folder in {os.path.dirname(key) for key in explained}:
+        return added
+    few = is_handful(len(group.keys), len(explained))
+    if folder and not split_word(name):
+        if all(key.lower().endswith(LOSSLESS) for key in group.keys) and MASK_WORDS.search(name):
             return "called after masks"
-        if is_aside(group.folder):
+        # Where folders are classes, this may be one, unless it is smaller than all others, of which there are several.
+        others = [count for name, count in _counts(found).items() if not is_aside(name)] if is_aside(folder) else []
+        if is_aside(folder) and (
+            found.format not in WITHOUT_PATH or (few and len(others) > 1 and len(group.keys) < min(others))
+        ):
             return "called after pictures about a set, and none has annotations"
         stems = {base_stem(key) for key in explained}
-        if all(is_derived(base_stem(key), stems) for key in group.keys):
-            return "named like images of the set with something added, and none has annotations"
-    if not split_word(os.path.basename(group.folder)) and is_handful(len(group.keys), len(explained)):
-        return "none has annotations"
-    return ""
+        if found.format not in WITHOUT_PATH and all(is_derived(base_stem(key), stems) for key in group.keys):
+            return added
+    return "none has annotations" if few and not split_word(name) else ""
+
+
+def _counts(found: DetectedInput) -> dict[str, int]:
+    """Returns the images of each class whose folders or names state it; nothing of other formats."""
+    names = found.surveyed.survey.classes if found.format in WITHOUT_PATH else ()
+    counts = dict.fromkeys(names, 0)
+    for annotation in found.surveyed.source.annotations() if names else ():
+        counts[names[annotation.label]] += 1
+    return counts
 
 
 def _stated_folders(inventory: Inventory, labels: str) -> list[str]:
@@ -230,6 +318,7 @@ def _stated_folders(inventory: Inventory, labels: str) -> list[str]:
 def _what_are(
     group: _Group,
     found: DetectedInput,
+    explained: Collection[str],
     inside: Collection[str],
     failed: Mapping[str, ShardwrightError],
     inventory: Inventory,
@@ -241,17 +330,23 @@ def _what_are(
         near = os.path.dirname(inventory.below(path))
         if os.path.splitext(path)[1] == ending and is_in(group.folder, [near]) and not error.readings:
             return UsageError(f"{error} Without it, {images} have no annotations.")
-    name = found.surveyed.source.name or "the annotations"
-    problem = f"{absolute(inventory.folder)}: {images} have no annotations in {name}: {shorten(group.keys)}."
-    without = f"{group.name} is not part of the set"
-    if not any(key in inside for key in group.keys):
-        return UsageError(problem).with_readings(
-            Reading(without, {path: found.options[path] for path in (IMAGES, PATH)})
-        )
     base = inventory.below(found.surveyed.listing.root)
-    patterns = [one.removeprefix(f"{base}/") if base else one for one in group.patterns]
-    readings = [Reading(without, {EXCLUDE: patterns})]
+    without = Reading(f"{group.name} is not part of the set", {EXCLUDE: [_from(base, one) for one in group.patterns]})
+    place = absolute(inventory.folder)
+    if found.format in WITHOUT_PATH:
+        problem = f"{place}: {images} are in no folder of a class: {shorten(group.keys)}."
+        is_class = group.folder and is_aside(group.folder)
+        classes = Reading(f"{group.folder} is a class", {CLASSES: sorted(found.surveyed.survey.classes)})
+        return UsageError(problem).with_readings(without, classes if is_class else IMAGES_ALONE)
+    name = found.surveyed.source.name or "the annotations"
+    problem = f"{place}: {images} have no annotations in {name}: {shorten(group.keys)}."
     empty = found.config.task == SEGMENTATION or found.surveyed.survey.labels != SINGLE
-    word = "empty" if empty else "unlabeled"
     meaning = "images without annotations have no objects" if empty else "images without annotations have no class yet"
-    return UsageError(problem).with_readings(*readings, Reading(meaning, {UNLISTED_IMAGES: word}))
+    unlisted: dict[str, Any] = {UNLISTED_IMAGES: "empty" if empty else "unlabeled"}
+    if not any(key in inside for key in group.keys):
+        chosen = {path: found.options[path] for path in (IMAGES, PATH)}
+        without = Reading(f"{group.name} is not part of the set", chosen)
+        unlisted |= {**chosen, IMAGES: inventory.named(common_folder([*explained, *group.keys]))}
+    words = {word for key in group.keys for word in key.split("/")[:-1]}
+    readings = [without, Reading(meaning, unlisted)]
+    return UsageError(problem).with_readings(*(readings[::-1] if any(map(_NOTHING.fullmatch, words)) else readings))

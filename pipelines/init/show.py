@@ -21,7 +21,7 @@ from shardwright.config.yaml_text import parse_yaml
 from shardwright.dataset.manifest import IGNORED
 from shardwright.display.readings import Column, Row, difference, draw_row, draw_table, label_map, strip
 from shardwright.errors import Reading, ShardwrightError, unwritable
-from shardwright.ingest import SurveyedInput
+from shardwright.ingest import IngestInput
 from shardwright.ingest.trial import TriedImage, try_these
 from shardwright.masks.rle import area
 from shardwright.storage.whole_files import write_bytes
@@ -35,7 +35,7 @@ _COLUMNS, _LINES = 100, 24
 # Options that change which images are written, or how they are divided, not how they look.
 _INVISIBLE = ("split.", "rejects.", "input.unlisted_images")
 
-Survey = Callable[[Mapping[str, Any]], SurveyedInput]
+Survey = Callable[[Mapping[str, Any]], IngestInput]
 
 
 class ReadInput(NamedTuple):
@@ -47,7 +47,7 @@ class ReadInput(NamedTuple):
     """
 
     column: Column
-    surveyed: SurveyedInput
+    surveyed: IngestInput
 
 
 def hint(readings: Sequence[Reading]) -> str:
@@ -138,7 +138,7 @@ def _rows(readings: Sequence[ReadInput]) -> list[Row]:
     ]
 
 
-def _under_each(inputs: Sequence[SurveyedInput], paths: Sequence[str]) -> Iterator[list[TriedImage | None]]:
+def _under_each(inputs: Sequence[IngestInput], paths: Sequence[str]) -> Iterator[list[TriedImage | None]]:
     """Yields each image under all readings; `None` where one leaves it out."""
     places = []
     for one in inputs:

@@ -71,7 +71,9 @@ def _ingest(options: argparse.Namespace, scratch: Path) -> int:
 
     config = _config(options.config, scratch)
     for path in uses_baseline(config):
-        raise ConfigError(path, f"{BLESSED!r} is a model's dataset, and a step knows no model", "Name a dataset.")
+        raise ConfigError(
+            path, f"{BLESSED!r} is the dataset of a model, which a single step does not have", "Name a dataset."
+        )
     if options.data_root:
         config = dataclasses.replace(config, base=options.data_root.rstrip("/") or "/")
     manifest = ingest(config, options.dataset, log=print_note)

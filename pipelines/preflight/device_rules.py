@@ -33,7 +33,7 @@ def trainer_hosts(facts: Facts) -> Iterator[Problem]:
     return problem_if(
         hosts != facts.hosts,
         "trainer.hosts",
-        f"{hosts}, and {facts.hosts} hosts are asked for",
+        f"{hosts}, and {facts.hosts} hosts are requested",
         f"Set trainer.hosts: {facts.hosts}, or --hosts {hosts}.",
     )
 

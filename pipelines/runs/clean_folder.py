@@ -72,7 +72,7 @@ def clean(run_root: str, keep: int, *, superseded: bool = False, dry_run: bool =
 
     Args:
         run_root: the folder.
-        keep: how many runs to keep, the last ones; at least 1.
+        keep: number of latest runs to keep; at least 1.
         superseded: also remove models other than the baseline model, and what only they descend from.
         dry_run: remove nothing.
 

@@ -89,7 +89,7 @@ def last_model(run_root: str) -> str:
         for step in run.steps:
             if step.component == "Trainer" and step.state in ("COMPLETE", "CACHED"):
                 return next(os.path.join(run_root, place) for place in step.outputs if place.split("/")[-2] == "model")
-    raise NotFound(f"{run_root}: no training has come to its end there. Run the pipeline again.")
+    raise NotFound(f"{run_root}: no training has finished there. Run the pipeline again.")
 
 
 def steps_to(run_root: str, place: str) -> list[Step]:
@@ -155,7 +155,7 @@ def _roll_back(file: str) -> None:
             raise DatasetError(f"{file}: is locked by a run that writes to it. Try again later.") from None
         return  # ML Metadata reports what is wrong; a folder that may only be read is often sound.
     if not tables:
-        raise DatasetError(f"{file}: contains no run: the first one stopped as it began. Start it again.")
+        raise DatasetError(f"{file}: contains no run: the first one stopped at its start. Start it again.")
 
 
 def _step(store: metadata_store.MetadataStore, execution: Any) -> Step:

@@ -24,7 +24,7 @@ def locked_run(run_root: str | os.PathLike[str]) -> Iterator[None]:
     """Locks the folder of a run for this process, and checks its own folders and files; the folder may be new.
 
     Raises:
-        UsageError: another run is at work there, or a link or another thing that no run makes has a name of ours.
+        UsageError: another run is active there, or a link or another thing that no run makes has a name of ours.
     """
     check_own_database(os.path.join(run_root, METADATA_FILE))
     for name in (ARTIFACTS, STAGING, LOGS, SCHEMAS, PUSHED):

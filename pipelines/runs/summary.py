@@ -279,6 +279,6 @@ def _drift_chapter(troubles: list[Anomaly]) -> Chapter | None:
         return None
     body = section("drift", "Drift", *(card(isolate(t.where), paragraph(isolate(t.what, 600))) for t in troubles))
     kinds = " and ".join(sorted({trouble.kind for trouble in troubles}))
-    unlike = link("drift", "are unlike those they were compared with")
+    unlike = link("drift", "differ from those they were compared with")
     finding = Markup("The images {}: allowed ({}).").format(unlike, kinds)
     return Chapter("drift", "Drift", body, (("warn", finding),))

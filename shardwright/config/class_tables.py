@@ -1,8 +1,16 @@
-"""The classes in a file: names, and the numbers or colors that annotations have for them.
+"""`input.classes`: names, or names with the numbers or colors that annotations have for them.
+
+| form | example |
+|---|---|
+| list | `[daisy, rose]` |
+| name -> id | `{daisy: 0, rose: 1}` |
+| id -> name | `{0: daisy, 1: rose}`, as in many a `label_map.json` |
+| objects (JSON) | `[{"id": 0, "name": "daisy"}]` |
+| file | as below |
 
 | file | content |
 |---|---|
-| JSON | what `input.classes` takes, and name -> `[r, g, b]` |
+| JSON | what `input.classes` takes, and name -> `[r, g, b]`; the `labels` of nnU-Net's `dataset.json` |
 | CSV | a column of names; names and ids in either order, with a header or without; names and colors |
 | text | `128 64 128 road` in each line, as CamVid has it |
 | `label_map.pbtxt` | `item { id: 1 name: 'road' }` of TensorFlow's Object Detection API |
@@ -14,7 +22,7 @@ from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from shardwright.errors import ConfigError
@@ -30,6 +38,7 @@ _ID_HEADERS = frozenset(("id", "classid", "labelid", "categoryid", "index", "idx
 _NAME_HEADERS = frozenset(("name", "classname", "labelname", "categoryname", "text", "labeltext", "description"))
 _COLOR_HEADERS = (("r", "g", "b"), ("red", "green", "blue"))
 _ONE_COLOR = frozenset(("color", "colour", "rgb", "hex", "colorrgb", "colourrgb", "rgbcolor", "colorhex", "hexcolor"))
+_NNUNET = frozenset(("channel_names", "modality"))
 _BYTE = 255
 _HEX = re.compile(r"(?:#|0x)?([0-9a-fA-F]{6})")
 _PARTS = re.compile(r"(?:rgb)?[(\[]?\s*([0-9]{1,3})[\s,;]+([0-9]{1,3})[\s,;]+([0-9]{1,3})\s*[)\]]?", re.IGNORECASE)
@@ -39,7 +48,80 @@ _ITEM_ID = re.compile(r"\bid\s*:\s*([0-9]{1,18})")
 _ITEM_NAME = re.compile(r"\bname\s*:\s*(['\"])(.*?)\1")
 
 
-def read_class_file(name: str, base: str) -> object:
+def read_classes(raw: object, base: str) -> dict[str, int | None]:
+    """Reads the classes.
+
+    Args:
+        raw: list, mapping, or the path of a JSON or CSV file.
+        base: folder that a relative path starts from.
+
+    Returns:
+        Name -> id, in the order of the ids; name -> `None`, in the order of the list, where no ids are given.
+
+    Raises:
+        ConfigError: it has another form, or names or ids are there twice.
+    """
+    if isinstance(raw, str):
+        raw = _read_class_file(raw, base)
+    if isinstance(raw, list) and raw and all(isinstance(entry, Mapping) for entry in raw):
+        raw = _of_objects(raw)
+    if isinstance(raw, list):
+        names = [_name(v, f"{_PATH}[{i}]") for i, v in enumerate(raw)]
+        check_unique(names)
+        return dict.fromkeys(names)
+    if isinstance(raw, Mapping):
+        return _with_ids(_by_name(raw))
+    raise ConfigError(
+        _PATH, f"{raw!r} is neither a list nor a mapping", "Write [Fish, Flower] or {Fish: 1, Flower: 2}."
+    )
+
+
+def _by_name(raw: Mapping[object, object]) -> list[tuple[str, int]]:
+    """Returns pairs of name and id of a mapping in either direction."""
+    names = [value for value in raw.values() if isinstance(value, str) and identity(value) is None]
+    ids = [identity(key) for key in raw]
+    if raw and len(names) == len(raw) and None not in ids:
+        return [(name, number) for name, number in zip(names, ids, strict=True) if number is not None]
+    pairs = []
+    for key, value in raw.items():
+        number = identity(value)
+        if number is None:
+            raise ConfigError(f"{_PATH}.{key}", f"{value!r} is not a whole number", "Write a number such as 16.")
+        pairs.append((_name(key, _PATH), number))
+    return pairs
+
+
+def _with_ids(pairs: Sequence[tuple[str, int]]) -> dict[str, int | None]:
+    """Returns the name -> id, in the order of the ids."""
+    check_unique([name for name, _ in pairs])
+    first: dict[int, str] = {}
+    for name, number in pairs:
+        if first.setdefault(number, name) != name:
+            raise ConfigError(
+                _PATH, f"two classes share an id: {first[number]!r} and {name!r} have {number}", "Give each its own."
+            )
+    return {first[number]: number for number in sorted(first)}
+
+
+def _of_objects(entries: Sequence[Mapping[object, object]]) -> dict[object, object]:
+    pairs: dict[object, object] = {}
+    for i, entry in enumerate(entries):
+        if "name" not in entry or "id" not in entry:
+            raise ConfigError(f"{_PATH}[{i}]", f"{dict(entry)!r} has no id or no name", 'Write {"id": 0, "name": "A"}.')
+        name = _name(entry["name"], f"{_PATH}[{i}].name")
+        if name in pairs:
+            check_unique([name, name])
+        pairs[name] = entry["id"]
+    return pairs
+
+
+def _name(value: object, path: str) -> str:
+    if not isinstance(value, str):
+        raise ConfigError(path, f"{value!r} is not a text", "Put it in quotes.")
+    return value
+
+
+def _read_class_file(name: str, base: str) -> object:
     """Returns what a file of classes holds, as `input.classes` takes it.
 
     Args:
@@ -56,9 +138,11 @@ def read_class_file(name: str, base: str) -> object:
         raise ConfigError(_PATH, f"{name!r} cannot be read ({error})", "Give a JSON or CSV file.") from None
     if file.suffix.lower() == ".json":
         try:
-            return parse_untrusted_json(text, object_pairs_hook=_unique)
+            document = parse_untrusted_json(text, object_pairs_hook=_unique)
         except ValueError as error:
             raise ConfigError(_PATH, f"{name!r} is not JSON ({error})", "Fix the file.") from None
+        of_nnunet = isinstance(document, dict) and "labels" in document and not _NNUNET.isdisjoint(document)
+        return document["labels"] if of_nnunet else document
     if items := _ITEM.findall(text):
         return _of_items(items, name)
     if lines := [match.groups() for line in name_lines(text) if (match := _COLOR_LINE.fullmatch(line.strip()))]:

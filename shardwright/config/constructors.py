@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping
 from inspect import Parameter, Signature
 from typing import Any, TypeVar, cast
 
-from shardwright.config.calls import bind
+from shardwright.config.check_arguments import bind
 from shardwright.config.config import Config
 from shardwright.config.evaluation import DriftConfig, EvaluatorConfig, GateConfig, SkewConfig
 from shardwright.config.images import DuplicatesConfig, ImagesConfig

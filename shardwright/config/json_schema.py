@@ -19,6 +19,8 @@ from shardwright.config.options import Option, Pattern, options_of
 from shardwright.config.parse_values import NUMBER, keys_of, plain_value, section_of
 
 SCHEMA_FILE = "shardwright.schema.json"
+# The comment that names the schema to editors with YAML support, as the first line of a configuration next to it.
+SCHEMA_LINE = f"# yaml-language-server: $schema={SCHEMA_FILE}"
 _DRAFT = "https://json-schema.org/draft/2020-12/schema"
 
 
@@ -34,16 +36,6 @@ def config_schema() -> dict[str, Any]:
 def schema_text() -> str:
     """Returns the schema as the text of its file."""
     return json.dumps(config_schema(), indent=1, ensure_ascii=False) + "\n"
-
-
-def schema_path() -> str:
-    """Returns the absolute path of the schema in the installed package."""
-    return __file__.rpartition("json_schema.py")[0] + SCHEMA_FILE
-
-
-def schema_line() -> str:
-    """Returns the comment that names the schema to editors with YAML support."""
-    return f"# yaml-language-server: $schema={schema_path()}"
 
 
 def leaves(section: type[Any] = Config, path: str = "") -> Iterator[tuple[str, dict[str, Any], Any]]:

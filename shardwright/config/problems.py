@@ -6,20 +6,24 @@ import copy
 import os
 import re
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 from shardwright.config.config import Config
-from shardwright.config.yaml_config import load_config, parse_config
-from shardwright.config.yaml_text import parse_yaml
+from shardwright.config.yaml_config import load_config, parse_config, with_settings
 from shardwright.errors import ConfigError
 
 # More than anyone corrects in one go; it also ends a file that is something else.
 _MOST = 50
 
 
-def check_file(path: str | os.PathLike[str]) -> tuple[Config | None, list[ConfigError]]:
+def check_file(
+    path: str | os.PathLike[str], settings: Mapping[str, Any] | None = None
+) -> tuple[Config | None, list[ConfigError]]:
     """Reads a configuration file and finds everything that is wrong with it.
+
+    Args:
+        path: the file.
+        settings: see `load_config`.
 
     Returns:
         The configuration, or `None` where anything is wrong; and the errors in the order in which they were found, one
@@ -29,11 +33,10 @@ def check_file(path: str | os.PathLike[str]) -> tuple[Config | None, list[Config
         UsageError: the file is missing, or not a YAML mapping.
     """
     try:
-        return load_config(path), []
+        return load_config(path, settings=settings), []
     except ConfigError as error:
         first = error
-    raw = parse_yaml(Path(path).read_text(encoding="utf-8-sig"))
-    return None, problems_of(raw, first)
+    return None, problems_of(with_settings(path, settings or {}), first)
 
 
 def problems_of(raw: Mapping[str, Any], first: ConfigError) -> list[ConfigError]:

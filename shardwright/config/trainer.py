@@ -55,7 +55,12 @@ _IMPORT_PATH = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*", re.ASCI
 
 def is_import_path(model: str) -> bool:
     """Returns whether `trainer.model` is `package.module:function`."""
-    return _IMPORT_PATH.fullmatch(model) is not None
+    return _IMPORT_PATH.fullmatch(model) is not None and not model.startswith(DIGEST)
+
+
+def is_own(model: str) -> bool:
+    """Returns whether `trainer.model` is the user's: a function, or a model that `shardwright.train` was given."""
+    return is_import_path(model) or model.startswith(DIGEST)
 
 
 def import_path_form(example: str) -> Pattern:
@@ -64,6 +69,8 @@ def import_path_form(example: str) -> Pattern:
 
 
 def _check_model_name(path: str, model: str) -> None:
+    if model.startswith(DIGEST):
+        return
     if ":" in model or "." in model:
         import_path_form("mine.models:build")(path, model)
     else:
@@ -105,7 +112,7 @@ def check_texts(columns: Sequence[str], texts: Mapping[str, TextConfig], augment
 
 def check_learning(task: str, model: str, loss: str) -> None:
     """Refuses a model or a loss that is for another task."""
-    if model != "auto" and not is_import_path(model) and model not in MODELS[task]:
+    if model != "auto" and not is_own(model) and model not in MODELS[task]:
         raise ConfigError("trainer.model", f"{model!r} does not solve {task}", "Use auto, or the other task.")
     losses = LOSSES_OF_MASKS if task == "segmentation" else (*LOSSES_OF_LABELS, *LOSSES_OF_CLASSES[:1])
     if loss not in ("auto", *losses):
@@ -266,10 +273,10 @@ class TrainerConfig(Section):
                     f"{getattr(self, name)}, and trainer.encoder is compact: all weights learn from the start",
                     f"Remove it, or use trainer.encoder: {ENCODERS[1]}.",
                 )
-        if self.outputs != "auto" and not is_import_path(self.model):
+        if self.outputs != "auto" and not is_own(self.model):
             raise self.error("outputs", f"{self.outputs!r}, but trainer.model is ours", "Remove it.")
-        if is_import_path(self.model) and self.encoder != COMPACT:
-            problem = f"{self.encoder!r}, but trainer.model is your own function"
+        if is_own(self.model) and self.encoder != COMPACT:
+            problem = f"{self.encoder!r}, but the model is your own"
             raise self.error("encoder", problem)
         if self.weights is not None and self.encoder == COMPACT:
             raise self.error(
@@ -283,10 +290,10 @@ class TrainerConfig(Section):
         for column in self.text:
             if self.text.count(column) > 1:
                 raise self.error("text", f"{column!r} twice", "Name each column once.")
-        if self.text and is_import_path(self.model):
+        if self.text and is_own(self.model):
             raise self.error(
                 "text",
-                "trainer.model is your own function, and gets images only",
+                "the model is your own, and gets images only",
                 "Remove trainer.text, or use trainer.model: auto.",
             )
         if not self.warm_start.strip():
@@ -313,7 +320,7 @@ class TrainerConfig(Section):
         """Returns the learning rate: weights and layers that are not ours get a lower one by default."""
         if self.learning_rate is not None:
             return self.learning_rate
-        return _RATE if self.encoder == COMPACT and not is_import_path(self.model) else _RATE_OF_OTHERS
+        return _RATE if self.encoder == COMPACT and not is_own(self.model) else _RATE_OF_OTHERS
 
     def effective(self, task: str) -> TrainerConfig:
         """Returns the section with the model that `auto` means.

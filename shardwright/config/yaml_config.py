@@ -1,16 +1,6 @@
 """Reads a YAML file into a `Config`; unknown keys, wrong types and bad units are errors with their YAML path.
 
 Values are converted by the type annotations of the sections, so a new option needs a field there and nothing here.
-
-`input.classes` are names, or names with the ids that the annotations use, in the configuration or in a file:
-
-| form | example |
-|---|---|
-| list | `[daisy, rose]` |
-| name -> id | `{daisy: 0, rose: 1}` |
-| id -> name | `{0: daisy, 1: rose}`, as in many a `label_map.json` |
-| objects (JSON) | `[{"id": 0, "name": "daisy"}]` |
-| file | see `class_tables` |
 """
 
 from __future__ import annotations
@@ -18,14 +8,14 @@ from __future__ import annotations
 import dataclasses
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import yaml
 
 from shardwright.config import config as config_config
-from shardwright.config.class_tables import check_unique, identity, read_class_file
+from shardwright.config.class_tables import read_classes
 from shardwright.config.evaluation import EvaluatorConfig
 from shardwright.config.input import ALL
 from shardwright.config.parse_values import check_keys, parse_section, parse_string
@@ -35,88 +25,16 @@ from shardwright.errors import ConfigError, UsageError
 from shardwright.storage.listing import is_several, split_glob
 from shardwright.storage.spans import Choice
 
-_PATH = "input.classes"
 
-
-def read_classes(raw: object, base: str) -> dict[str, int | None]:
-    """Reads the classes.
-
-    Args:
-        raw: list, mapping, or the path of a JSON or CSV file.
-        base: folder that a relative path starts from.
-
-    Returns:
-        Name -> id, in the order of the ids; name -> `None`, in the order of the list, where no ids are given.
-
-    Raises:
-        ConfigError: it has another form, or names or ids are there twice.
-    """
-    if isinstance(raw, str):
-        raw = read_class_file(raw, base)
-    if isinstance(raw, list) and raw and all(isinstance(entry, Mapping) for entry in raw):
-        raw = _of_objects(raw)
-    if isinstance(raw, list):
-        names = [_name(v, f"{_PATH}[{i}]") for i, v in enumerate(raw)]
-        check_unique(names)
-        return dict.fromkeys(names)
-    if isinstance(raw, Mapping):
-        return _with_ids(_by_name(raw))
-    raise ConfigError(
-        _PATH, f"{raw!r} is neither a list nor a mapping", "Write [Fish, Flower] or {Fish: 1, Flower: 2}."
-    )
-
-
-def _by_name(raw: Mapping[object, object]) -> list[tuple[str, int]]:
-    """Returns pairs of name and id of a mapping in either direction."""
-    names = [value for value in raw.values() if isinstance(value, str) and identity(value) is None]
-    ids = [identity(key) for key in raw]
-    if raw and len(names) == len(raw) and None not in ids:
-        return [(name, number) for name, number in zip(names, ids, strict=True) if number is not None]
-    pairs = []
-    for key, value in raw.items():
-        number = identity(value)
-        if number is None:
-            raise ConfigError(f"{_PATH}.{key}", f"{value!r} is not a whole number", "Write a number such as 16.")
-        pairs.append((_name(key, _PATH), number))
-    return pairs
-
-
-def _with_ids(pairs: Sequence[tuple[str, int]]) -> dict[str, int | None]:
-    """Returns the name -> id, in the order of the ids."""
-    check_unique([name for name, _ in pairs])
-    first: dict[int, str] = {}
-    for name, number in pairs:
-        if first.setdefault(number, name) != name:
-            raise ConfigError(
-                _PATH, f"two classes share an id: {first[number]!r} and {name!r} have {number}", "Give each its own."
-            )
-    return {first[number]: number for number in sorted(first)}
-
-
-def _of_objects(entries: Sequence[Mapping[object, object]]) -> dict[object, object]:
-    pairs: dict[object, object] = {}
-    for i, entry in enumerate(entries):
-        if "name" not in entry or "id" not in entry:
-            raise ConfigError(f"{_PATH}[{i}]", f"{dict(entry)!r} has no id or no name", 'Write {"id": 0, "name": "A"}.')
-        name = _name(entry["name"], f"{_PATH}[{i}].name")
-        if name in pairs:
-            check_unique([name, name])
-        pairs[name] = entry["id"]
-    return pairs
-
-
-def _name(value: object, path: str) -> str:
-    if not isinstance(value, str):
-        raise ConfigError(path, f"{value!r} is not a text", "Put it in quotes.")
-    return value
-
-
-def load_config(path: str | os.PathLike[str], *, root: str | None = None) -> config_config.Config:
+def load_config(
+    path: str | os.PathLike[str], *, root: str | None = None, settings: Mapping[str, Any] | None = None
+) -> config_config.Config:
     """Reads and validates a configuration file.
 
     Args:
         path: YAML file. Relative paths inside it start from the current folder, as those on the command line do.
         root: replaces `run.root`.
+        settings: values that replace those of the file, by their keys: `trainer.epochs`.
 
     Returns:
         The configuration; its `base` is the current folder, absolute.
@@ -125,10 +43,33 @@ def load_config(path: str | os.PathLike[str], *, root: str | None = None) -> con
         UsageError: the file is missing or not a YAML mapping.
         ConfigError: a key or a value is wrong; the message names the YAML path.
     """
-    config = parse_config(read_mapping(path), base=os.getcwd(), default_name=_name_from(Path(path)))
+    values = with_settings(path, settings or {})
+    config = parse_config(values, base=os.getcwd(), default_name=_name_from(Path(path)))
     if root is not None:
         config = dataclasses.replace(config, run=dataclasses.replace(config.run, root=root))
     return config
+
+
+def with_settings(path: str | os.PathLike[str], settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns a configuration file as `read_mapping` does, with other values for some keys.
+
+    Raises:
+        UsageError: what should have such a key is a value in the file.
+    """
+    values = read_mapping(path)
+    for key, value in settings.items():
+        *parents, last = key.split(".")
+        section = values
+        for number, name in enumerate(parents, 1):
+            inner = section.setdefault(name, {})
+            if inner is None:
+                inner = section[name] = {}
+            if not isinstance(inner, dict):
+                above = ".".join(parents[:number])
+                raise UsageError(f"--set {key}: {above} is {inner!r} in {os.fspath(path)}. Set {above} as a whole.")
+            section = inner
+        section[last] = value
+    return values
 
 
 def read_mapping(path: str | os.PathLike[str]) -> dict[str, Any]:

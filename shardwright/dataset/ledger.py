@@ -28,6 +28,7 @@ _KEY = re.compile(r'\{(?:"code":"[a-z0-9_]*","index":(?:null|[0-9]+),)?"key":"([
 # A merge keeps one file open per piece; process limits start at 1024.
 _MERGE_WIDTH = 256
 _ROWS_IN_MEMORY = 4096
+_MERGED_IN_MEMORY = 8 << 20
 
 
 @dataclass(frozen=True)
@@ -122,6 +123,12 @@ def merged(files: Sequence[Path], scratch: Path) -> Iterator[str]:
         scratch: a folder for temporary files.
     """
     files = list(files)
+    if sum(file.stat().st_size for file in files) <= _MERGED_IN_MEMORY:
+        lines = [line for file in files for line in file.read_text(encoding="utf-8").split("\n")[:-1]]
+        # To sort what is sorted in pieces takes half the time of a merge.
+        lines.sort(key=_order)
+        yield from (f"{line}\n" for line in lines)
+        return
     rounds = 0
     while len(files) > _MERGE_WIDTH:
         rounds += 1
@@ -135,4 +142,8 @@ def merged(files: Sequence[Path], scratch: Path) -> Iterator[str]:
 def _merge(files: Sequence[Path]) -> Iterator[str]:
     with ExitStack() as stack:
         streams: list[IO[str]] = [stack.enter_context(file.open(encoding="utf-8", newline="\n")) for file in files]
-        yield from heapq.merge(*streams, key=lambda line: (key_of_line(line), line))
+        yield from heapq.merge(*streams, key=_order)
+
+
+def _order(line: str) -> tuple[str, str]:
+    return key_of_line(line), line

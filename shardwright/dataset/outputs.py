@@ -109,7 +109,7 @@ def check_not_in_dataset(out: str) -> None:
     folder = os.path.dirname(place)
     while folder != place and is_remote(folder) == is_remote(place):
         if _is_dataset(folder):
-            raise UsageError(f"{out}: is inside of the dataset {folder}. Name another folder.")
+            raise UsageError(f"{out}: is inside the dataset {folder}. Name another folder.")
         place, folder = folder, os.path.dirname(folder)
 
 

@@ -154,7 +154,7 @@ class ImageDataset:
                 )
             yield key, offset, payload
         if next(entries, None) is not None:
-            raise DatasetError(f"{shard.index}: names more records than {shard.file} contains. Re-create the dataset.")
+            raise DatasetError(f"{shard.index}: lists more records than {shard.file} contains. Re-create the dataset.")
 
     def entries(self, shard: LocatedShard) -> Iterator[tuple[str, int]]:
         """Yields the key and offset of every record of a shard, by its index; no record is read.
@@ -182,7 +182,7 @@ class ImageDataset:
         except OSError as error:
             raise DatasetError(f"{file}: not readable facts ({error}). Re-create the dataset.") from None
         if checksum_of(data) != self.manifest.parts[path]:
-            raise DatasetError(f"{file}: not the facts of the manifest: the checksum differs. Re-create the dataset.")
+            raise DatasetError(f"{file}: its checksum differs from the manifest's. Re-create the dataset.")
         return ShardFacts.decode(data, self.manifest, shard.records, file)
 
     def keys(self, split: str) -> list[str]:
@@ -311,7 +311,7 @@ class ImageDataset:
             digest.update(line)
             yield line
         if digest.hexdigest() != self.manifest.parts.get(path):
-            raise ValueError("its BLAKE3 is not that of the manifest")
+            raise ValueError("its BLAKE3 differs from the manifest's")
 
 
 @dataclass(frozen=True)

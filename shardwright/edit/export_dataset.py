@@ -194,7 +194,7 @@ def export(
         some); `folder`; `left_out`, features that are not text; `annotations`, their format; and whether it `existed`.
 
     Raises:
-        UsageError: `out` is inside of the dataset, or exists and contains something else, another call is writing it,
+        UsageError: `out` is inside the dataset, or exists and contains something else, another call is writing it,
             or the dataset has no such split, class or masks.
         CheckFailed: two images would be one file, or a stored size is wrong.
         DatasetError: a key is not a path within a folder, or the dataset is damaged.

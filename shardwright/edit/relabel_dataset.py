@@ -36,7 +36,7 @@ from shardwright.dataset.reader import ImageDataset
 from shardwright.duplicates.find import CONFLICTING
 from shardwright.edit.derive import Derived, derive, every, folder_of_images
 from shardwright.errors import AnnotationError, CheckFailed, UsageError
-from shardwright.formats.base import BACKGROUND, IGNORE, Annotation, AnnotationFormat, Images, Survey, shorten
+from shardwright.formats.base import BACKGROUND, IGNORE, Annotation, AnnotationFormat, Images, Request, Survey, shorten
 from shardwright.formats.detect import open_source
 from shardwright.formats.export_record import FoundExport, find_export
 from shardwright.formats.image_names import base_stem, below_root, key_stem
@@ -228,11 +228,13 @@ def _open(
 
     def opened(classes: Mapping[str, int | None] | None) -> tuple[AnnotationFormat, Survey]:
         source = open_source(
-            task=task,
-            options=dataclasses.replace(read_as, path=file),
-            classes=classes,
-            labels=file,
-            images=images,
+            Request(
+                task=task,
+                options=dataclasses.replace(read_as, path=file),
+                classes=classes,
+                path=file,
+                images=images,
+            ),
             export=export,
         )
         if source.attachments() is not None:

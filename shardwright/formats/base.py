@@ -20,11 +20,17 @@ from typing import Final, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 from shardwright.config.input import LabelsConfig
 from shardwright.dataset.manifest import NONE, SINGLE
+from shardwright.errors import ConfigError, UsageError
+from shardwright.formats.export_record import ExportRecord
 from shardwright.formats.head import Head
+from shardwright.formats.image_names import NameIndex
+from shardwright.formats.tables import ONE_FILE, Spans
+from shardwright.label_formats import AUTO, LabelFormat
 from shardwright.masks.dialects import Dialect
 from shardwright.masks.rle import Runs
 from shardwright.storage import Listing, Refusal
 
+SEGMENTATION, CLASSIFICATION = "segmentation", "classification"
 # Indices that are not a class: a region that neither loss nor metric counts; a row without a class.
 IGNORE: Final = -1
 NO_LABEL: Final = -2
@@ -50,7 +56,8 @@ class Images:
         size_of: height and width of the image at a position, `None` where it cannot be read.
         max_pixels: the most pixels an image, or a mask of one, may have.
         root: the folder that the keys are below.
-        paths: absolute paths of the images where the folder of the masks holds some of them; these are not masks.
+        paths: absolute paths of the images where the folder of the masks holds some of them, and of what
+            `input.exclude` leaves out; these are no annotations.
         first: folders below `root` in which names are sought first.
     """
 
@@ -152,19 +159,77 @@ class ClassesInText(Protocol):
         """Returns the indices of the classes that occur in a text."""
 
 
-@dataclass(frozen=True)
-class FormatInput:
-    """The arguments that every format has.
+@dataclass(frozen=True, kw_only=True)
+class Request:
+    """What is asked of the annotations of an input: the arguments of every format.
 
     Attributes:
         images: what is listed.
         classes: `input.classes`.
+        task: `segmentation` or `classification`.
+        options: `input.labels`; the path is in `path`.
+        path: absolute path of the file or the folder; empty where the images themselves state classes.
+        content: the bytes of the file, where they were read already.
+        spans: the tables of several spans, of which `path` is the newest.
+        record: of the export of ours that the annotations are.
         notes: what was detected so far, for the user.
     """
 
     images: Images
     classes: Mapping[str, int | None] | None
+    task: str = CLASSIFICATION
+    options: LabelsConfig = field(default_factory=LabelsConfig)
+    path: str = ""
+    content: bytes | None = field(default=None, repr=False, compare=False)
+    spans: Spans = ONE_FILE
+    record: ExportRecord | None = None
     notes: tuple[str, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """The name of the file or the folder, for messages."""
+        return os.path.basename(self.path.rstrip("/"))
+
+    def names(self, *, exact: bool = False) -> NameIndex:
+        """Returns how annotations name the images."""
+        images = self.images
+        return NameIndex(
+            images.keys, images.skip, self.options.key_regex, exact=exact, root=images.root, first=images.first
+        )
+
+    def note(self, label_format: str, reason: str) -> tuple[str, ...]:
+        """Returns a note of a format, where it was detected."""
+        return (f"labels: {label_format}, since {reason}",) if self.options.format == AUTO else ()
+
+    def check_options(self, row: LabelFormat, reason: str, without: tuple[str, ...] = ()) -> None:
+        """Checks that the format uses all options that are given.
+
+        Args:
+            row: the format.
+            reason: why it is that one.
+            without: options that it uses only in files of another kind.
+
+        Raises:
+            ConfigError: it does not.
+        """
+        for option in self.options.given:
+            if not row.takes(option) or option in without:
+                why = f" ({reason})" if reason else ""
+                raise ConfigError(
+                    f"input.labels.{option}", f"not used by {row.name}{why}", f"Remove input.labels.{option}."
+                )
+
+    def check_one_file(self, row: LabelFormat) -> None:
+        """Checks that the annotations are not those of several spans, of which only tables are joined.
+
+        Raises:
+            UsageError: they are.
+        """
+        if self.spans.parts:
+            raise UsageError(
+                f"input.labels.path: {self.path} is read as {row.name}, and of several spans, or with on_conflict: "
+                "with_span, only CSV tables are joined. Read one span, or write one file for all."
+            )
 
 
 class AnnotationFormat(ABC):
@@ -184,7 +249,7 @@ class AnnotationFormat(ABC):
     mask_column = ""
     dialect: MaskCode = Dialect()
 
-    def __init__(self, given: FormatInput) -> None:
+    def __init__(self, given: Request) -> None:
         self._images = given.images
         self._classes = given.classes
         self._notes = given.notes
@@ -206,6 +271,13 @@ class AnnotationFormat(ABC):
     @abstractmethod
     def annotations(self) -> Iterator[Annotation]:
         """Streams the annotations of images of the listing. Called after `survey`."""
+
+    def reader(self) -> Callable[[Sequence[int]], Iterator[Annotation]] | None:
+        """Returns what reads the annotations of some images, by position, without those of all others.
+
+        They come in the order of `annotations`. `None` where that is the only way to read them. Called after `survey`.
+        """
+        return None
 
     def resolved(self, options: LabelsConfig) -> LabelsConfig:
         """Returns `input.labels` with all that was detected. Called after `survey`.

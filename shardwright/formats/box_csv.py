@@ -30,13 +30,18 @@ from typing import Any
 
 from shardwright.dataset.manifest import MULTI
 from shardwright.errors import Reading, UsageError
-from shardwright.formats.base import Survey
+from shardwright.formats.base import Request, Survey
 from shardwright.formats.head import Head
-from shardwright.formats.image_names import path_ends
-from shardwright.formats.listed_boxes import misread
-from shardwright.formats.object_content import Content, Entry, Thing
-from shardwright.formats.object_values import BoxUnit, ObjectError, check_fraction, read_text_number, read_text_size
-from shardwright.formats.objects import ObjectInput, ObjectTable
+from shardwright.formats.object_content import FRACTIONS, Content, Entry, Thing
+from shardwright.formats.object_values import (
+    BoxUnit,
+    ObjectError,
+    check_fraction,
+    one_size,
+    read_text_number,
+    whole_row,
+)
+from shardwright.formats.objects import ObjectTable
 from shardwright.formats.table_values import class_readings, find_image_column
 from shardwright.formats.tables import (
     IMAGE,
@@ -50,7 +55,7 @@ from shardwright.formats.tables import (
     shown_header,
     size_columns,
 )
-from shardwright.images.boxes import BEYOND_IMAGE, Box
+from shardwright.images.boxes import Box
 from shardwright.images.header import IMAGE_ENDINGS
 from shardwright.running.progress import counted
 
@@ -70,7 +75,6 @@ _EDGE_FORM, _CORNER_FORM, _CENTER_FORM = "the edges", "a corner and the size", "
 _PREFIX = re.compile(r"^(?:bbox|box)(?=.)")
 _DELIMITERS = (",", ";", "\t")
 _WITHOUT_HEADER = ("image", "x1", "y1", "x2", "y2", "class")
-_FRACTIONS = (1, 1)
 _FOUR = ("first", "second", "third", "fourth")
 _ONE_CLASS = "object"
 _NOT_WRITTEN = ("", "nan", "none", "null")
@@ -91,7 +95,7 @@ class BoxCsv(ObjectTable):
         boxes = _find_columns(fields, {}) is not None or (head.ending == ".csv" and _is_first_box(fields))
         return "a CSV of boxes" if boxes else ""
 
-    def __init__(self, given: ObjectInput) -> None:
+    def __init__(self, given: Request) -> None:
         super().__init__(given)
         table = Table.open(given.path, given.content)
         if _is_first_box(table.header):
@@ -99,7 +103,7 @@ class BoxCsv(ObjectTable):
         self._table = table
         columns = _find_columns(table.header, given.options.columns)
         if columns is not None and not columns.image:
-            named = find_image_column(table, {}, given.names)
+            named = find_image_column(table, {}, self._names)
             columns = None if named is None else replace(columns, image=table.header[named])
         if columns is None:
             raise UsageError(
@@ -140,15 +144,9 @@ class BoxCsv(ObjectTable):
         if none := {label: count for label, count in self._without.items() if label not in self._with}:
             shown = ", ".join(f"{label!r} ({counted(count, 'row')})" for label, count in none.items())
             survey.notes = (*survey.notes, f"{self.name}: no objects where the class is {shown}, which has no edges")
-        beyond = any(refusal.code == BEYOND_IMAGE for refusal in survey.rejected.values())
-        if beyond and columns.form == _CORNER_FORM and not self._fractions:
-            used = ((position, one.size, thing.box) for position, one in self._kept for thing in one.things)
-            meaning = misread((box, size or self._images.size_of(position)) for position, size, box in used if box)
-            if meaning:
-                raise UsageError(
-                    f"{self._path}: as corners and sizes, by the names of {shown_header(columns.edges)}, boxes leave "
-                    f"their images, and as {meaning} they fit. Rename the columns."
-                )
+        if columns.form == _CORNER_FORM and not self._fractions:
+            read_as = f"as corners and sizes, by the names of {shown_header(columns.edges)},"
+            self._check_corners(survey, read_as, "Rename the columns.")
         return survey
 
     def _entries(self) -> Iterator[Entry]:
@@ -164,28 +162,20 @@ class BoxCsv(ObjectTable):
                 unit.add([read_text_number(text, "") for text in columns.numbers(fields)])
         self._fractions = unit.fractions
         for name, rows in images.items():
-            yield Entry(path_ends(name), f"{self.name}, row {rows[0][0]}", rows)
+            yield Entry([name], f"{self.name}, row {rows[0][0]}", rows)
 
     def _content(self, raw: Any) -> Content:
-        things: list[Thing] = []
-        left_out: Counter[str] = Counter()
-        sizes: set[tuple[int, int]] = set()
+        columns, things, left_out = self._columns, list[Thing](), Counter[str]()
+        sizes: list[tuple[int, int] | None] = []
         for line, fields in raw:
-            where = f"row {line}"
-            if not fields:
-                raise ObjectError(f"{where}: has not as many fields as the header")
-            left_out.update(f"values of column {name!r}" for name in fields if name and name not in self._columns.used)
-            if self._columns.size:
-                height, width = (fields[name] for name in self._columns.size)
-                size = read_text_size(height, width, f"{where}: image ")
-                sizes |= {size} if size is not None else set()
-            label = fields[self._columns.label] if self._columns.label else ""
-            if self._columns.are_written(fields) or label in self._with:
-                things.append(Thing(label if self._columns.label else self._only, None, self._edges(fields, where)))
-        if len(sizes) > 1:
-            raise ObjectError(f"its rows state several sizes of the image: {' and '.join(map(str, sorted(sizes)))}")
-        stated = sizes.pop() if sizes else None
-        return Content(things, size=stated, boxes_in=_FRACTIONS if self._fractions else None, left_out=left_out)
+            one = whole_row(line, fields)
+            left_out.update(f"values of column {name!r}" for name in fields if name and name not in columns.used)
+            sizes += [one.size(*columns.size)] if columns.size else []
+            label = fields[columns.label] if columns.label else ""
+            if columns.are_written(fields) or label in self._with:
+                things.append(Thing(label if columns.label else self._only, None, self._edges(fields, one.where)))
+        in_fractions = FRACTIONS if self._fractions else None
+        return Content(things, size=one_size(sizes, "rows"), boxes_in=in_fractions, left_out=left_out)
 
     def _edges(self, fields: Mapping[str, str], where: str) -> Box:
         numbers, names = self._columns.numbers(fields), self._columns.edges

@@ -7,19 +7,17 @@ captions are a JSON object with the lists `images` (`id`, `file_name`) and `anno
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any, TypeGuard
 
 from shardwright.dataset.manifest import NONE
 from shardwright.errors import UsageError
-from shardwright.formats.base import FormatInput
+from shardwright.formats.base import Request
 from shardwright.formats.head import Head
-from shardwright.formats.image_names import NameIndex, is_text
-from shardwright.formats.object_values import json_problem, read_id
+from shardwright.formats.image_names import is_text
+from shardwright.formats.object_values import load_json, read_id
 from shardwright.formats.rows import CsvFormat, RawAnnotation, RowFormat
 from shardwright.formats.tables import CAPTION, IMAGE, choose_role, json_lines
-from shardwright.storage import limits, open_table
-from shardwright.untrusted.json_text import parse_untrusted_json
 
 _SHOWN = 40
 
@@ -35,27 +33,16 @@ class CaptionCsv(CsvFormat):
 
 
 class CaptionJsonl(RowFormat):
-    """JSON lines of captions.
-
-    Args:
-        given: see `FormatInput`.
-        path: the file.
-        content: its bytes, where they were read already.
-        names: how lines name images.
-        columns: `input.labels.columns`: names of the members for `image` and `caption`, where they are unusual.
-    """
+    """JSON lines of captions; `input.labels.columns` names the members for image and caption."""
 
     format, kind = "captions", NONE
 
-    def __init__(
-        self, given: FormatInput, path: str, content: bytes | None, names: NameIndex, columns: Mapping[str, str]
-    ) -> None:
-        super().__init__(given, path, names, captioned=True)
-        self._content = content
-        self._members = columns
+    def __init__(self, given: Request) -> None:
+        super().__init__(given, captioned=True)
+        self._members = given.options.columns
 
     def _raw_annotations(self) -> Iterator[RawAnnotation]:
-        for number, entry in json_lines(self._path, self._content):
+        for number, entry in json_lines(self._path, self._bytes):
             if not isinstance(entry, dict):
                 problem = "is not JSON" if entry is None else "is not a JSON object"
                 yield RawAnnotation(number, "", None, problem=problem)
@@ -79,31 +66,19 @@ class CaptionJsonl(RowFormat):
 class CaptionCoco(RowFormat):
     """COCO captions. An image without a caption is listed. A row is a position in `annotations`.
 
-    Args:
-        given: see `FormatInput`.
-        path: the file.
-        content: its bytes, where they were read already.
-        names: how `file_name` names images.
-
     Raises:
         UsageError: the file is not JSON with these lists.
     """
 
     format, kind = "captions", NONE
 
-    def __init__(self, given: FormatInput, path: str, content: bytes | None, names: NameIndex) -> None:
-        super().__init__(given, path, names, captioned=True)
-        try:
-            if content is None:
-                with open_table(path, limits.MOST_JSON_BYTES) as file:
-                    document = parse_untrusted_json(file.read())
-            else:
-                document = parse_untrusted_json(content.decode("utf-8-sig"))
-        except ValueError as error:
-            raise UsageError(f"{path}: {json_problem(error)}. Fix the file, or give a CSV.") from None
-        self._listed, self._annotated = (document.get(part) for part in ("images", "annotations"))
-        if not isinstance(self._listed, list) or not isinstance(self._annotated, list):
-            raise UsageError(f"{path}: has no list 'images' or no list 'annotations'. Give COCO captions.")
+    def __init__(self, given: Request) -> None:
+        super().__init__(given, captioned=True)
+        document = load_json(given.path, "the tool that wrote it", given.content)
+        lists = [document.get(part) if isinstance(document, dict) else None for part in ("images", "annotations")]
+        self._listed, self._annotated = (part if isinstance(part, list) else [] for part in lists)
+        if not all(isinstance(part, list) for part in lists):
+            raise UsageError(f"{given.path}: has no list 'images' or no list 'annotations'. Give COCO captions.")
 
     def _place(self, line: int) -> str:
         # Images without a caption count backward from -1.

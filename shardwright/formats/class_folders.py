@@ -29,7 +29,7 @@ from typing import Any, NamedTuple
 from shardwright.config.limited_pattern import LimitedPattern
 from shardwright.config.split import split_folders, split_word
 from shardwright.errors import Reading, UsageError
-from shardwright.formats.base import SHOWN_NAMES, Annotation, AnnotationFormat, FormatInput, Survey, shorten
+from shardwright.formats.base import SHOWN_NAMES, Annotation, AnnotationFormat, Request, Survey, shorten
 from shardwright.formats.classes import as_integer, map_classes
 from shardwright.storage import Refusal
 
@@ -47,7 +47,7 @@ _EITHER = "Set input.labels.format: class_folders or file_name."
 class KeyFormat(AnnotationFormat):
     """A source without a table."""
 
-    def __init__(self, given: FormatInput) -> None:
+    def __init__(self, given: Request) -> None:
         super().__init__(given)
         self._keys = given.images.keys
         self._index: Mapping[str, int] = {}
@@ -93,16 +93,15 @@ class KeyFormat(AnnotationFormat):
 class FileNames(KeyFormat):
     """The name of an image's file states its class.
 
-    Args:
-        given: see `FormatInput`.
-        pattern: `input.labels.regex`: a regular expression with a group `label`, searched in the key; `None` for the
-            text before the last `_<number>` of the file name.
+    With `input.labels.regex`, a regular expression with a group `label`, it is searched in the key; else the class is
+    the text before the last `_<number>` of the file name.
     """
 
     format = FILE_NAME
 
-    def __init__(self, given: FormatInput, pattern: str | None) -> None:
+    def __init__(self, given: Request) -> None:
         super().__init__(given)
+        pattern = given.options.regex
         self._pattern = _LABEL_NUMBER if pattern is None else LimitedPattern(pattern, "input.labels.regex")
 
     def _label(self, key: str) -> str:
@@ -145,14 +144,14 @@ class ClassFolders(KeyFormat):
     """A folder of an image is its class.
 
     Args:
-        given: see `FormatInput`.
+        given: what is asked.
         level: which folder is the class; see `class_level`.
         folders: of an export, folder -> class, an empty text for images without one.
     """
 
     format = CLASS_FOLDERS
 
-    def __init__(self, given: FormatInput, level: int = 0, folders: Mapping[str, str] | None = None) -> None:
+    def __init__(self, given: Request, level: int = 0, folders: Mapping[str, str] | None = None) -> None:
         super().__init__(given)
         self._level = level
         self._folders = folders or {}

@@ -25,13 +25,14 @@ import numpy as np
 
 from shardwright.dataset.ledger import MISSING_IMAGE
 from shardwright.errors import AnnotationError, Reading, UsageError
-from shardwright.formats.base import Survey, shorten
+from shardwright.formats.base import Request, Survey, shorten
 from shardwright.formats.classes import SHOWN_CLASSES, as_integer, special_label
 from shardwright.formats.image_names import is_text
+from shardwright.formats.json_rows import is_flat
 from shardwright.formats.mask_values import have_ids
 from shardwright.formats.object_content import Content, Entry, Thing, to_json
-from shardwright.formats.object_values import ObjectError, load_json, read_id, read_text_size
-from shardwright.formats.objects import ObjectInput, ObjectTable
+from shardwright.formats.object_values import ObjectError, load_json, one_size, read_id, read_text_size
+from shardwright.formats.objects import ObjectTable
 from shardwright.images.boxes import BAD_BOX, Box
 from shardwright.masks.coco_segmentation import CocoMasks, SegmentationError
 
@@ -45,6 +46,7 @@ _NO_MASKS = ("null", "[]")
 # Entries of `images` may have a further member `image_id`, and annotations the name of their image.
 _OF_ANNOTATIONS = {"category_id", "segmentation", "bbox"}
 _PARTS = ("images", "annotations", "categories")
+_AS_ROWS = {"task": "classification", "input.labels.format": "label_jsonl"}
 
 
 class CocoTable(ObjectTable):
@@ -63,10 +65,11 @@ class CocoTable(ObjectTable):
         missing = [part for part in _PARTS if not isinstance(found.get(part), list)]
         if missing:
             holds = ", ".join(map(ascii, list(found)[:10])) if found else type(document).__name__
+            flat = [Reading("it has a class for each name of an image", _AS_ROWS)] if is_flat(document) else []
             raise UsageError(
                 f"{self._path}: is JSON, but has no list {missing[0]!r} (it holds {holds}). COCO's are an object with "
                 f"the lists {', '.join(_PARTS)}."
-            )
+            ).with_readings(*flat)
         if not found["images"]:
             raise UsageError(f"{self._path}: 'images' is empty. Give a file with annotated images.")
         self._names_by_id = self._read_categories(found["categories"])
@@ -120,7 +123,7 @@ class CocoJson(CocoTable):
 
     format = "coco_json"
 
-    def __init__(self, given: ObjectInput) -> None:
+    def __init__(self, given: Request) -> None:
         super().__init__(given)
         # What else tools draw, COCO has not.
         self.dialect = CocoMasks(self.dialect.centers, self.dialect.clip)
@@ -131,25 +134,10 @@ class CocoJson(CocoTable):
         sizes.check(self._path)
         if any(isinstance(category, dict) and category.get("keypoints") for category in document["categories"]):
             self._notes += ("left out: key points of annotations",)
-        images: dict[str | int, _Image] = {}
-        by_id: dict[str, _Image] = {}
-        for i, entry in enumerate(document["images"]):
-            found = entry if isinstance(entry, dict) else {}
-            number, name = read_id(found.get("id")), found.get("file_name")
-            if not number or not isinstance(name, str) or not name.strip() or not is_text(name):
-                wrong = AnnotationError("has no id, or no file_name that a file can have", "bad_row")
-                yield Entry((), f"{self.name}, images[{i}]", wrong)
-                continue
-            if number in by_id:
-                raise UsageError(
-                    f"{self._path}, images[{i}]: the id {number} is also that of {by_id[number].name!r}. "
-                    "Give every image its own id."
-                )
-            # Two entries may be of one image, in two spellings of its name.
-            position = self._names.find(name)
-            by_id[number] = images.setdefault(name if position is None else position, _Image(name, i, [], []))
-            by_id[number].entries.append(found)
+        by_id, broken = self._read_images(document["images"])
+        yield from broken
         annotations = document["annotations"]
+        above = self._groups(document["categories"])
         unknown: set[str] = set()
         for i, one in enumerate(annotations):
             annotations[i] = None
@@ -166,9 +154,47 @@ class CocoJson(CocoTable):
                 unknown |= {number} if number and not image else set()
             if image is None or label is None or problem is not None:
                 continue
+            above.discard(label)
             image.things.append(Thing(label, shape, box, _IS_CROWD if one.crowd else _NOT_CROWD, "", i))
-        for image in images.values():
+        if above:
+            self.declared = [name for name in self.declared if name not in above]
+            self._notes += (f"left out: categories of others, without annotations: {shorten(sorted(above))}",)
+        for image in {id(image): image for image in by_id.values()}.values():
             yield Entry((image.name,), f"{self.name}, images[{image.number}]", image)
+
+    def _read_images(self, entries: list[Any]) -> tuple[dict[str, _Image], list[Entry]]:
+        """Returns the images by their ids, and what is no image.
+
+        Raises:
+            UsageError: two have one id.
+        """
+        images: dict[str | int, _Image] = {}
+        by_id: dict[str, _Image] = {}
+        broken = []
+        for i, entry in enumerate(entries):
+            found = entry if isinstance(entry, dict) else {}
+            # LVIS has addresses alone.
+            number, name = read_id(found.get("id")), found.get("file_name") or found.get("coco_url")
+            if not number or not isinstance(name, str) or not name.strip() or not is_text(name):
+                wrong = AnnotationError("has no id, or no file_name that a file can have", "bad_row")
+                broken.append(Entry((), f"{self.name}, images[{i}]", wrong))
+                continue
+            if number in by_id:
+                raise UsageError(
+                    f"{self._path}, images[{i}]: the id {number} is also that of {by_id[number].name!r}. "
+                    "Give every image its own id."
+                )
+            # Two entries may be of one image, in two spellings of its name.
+            position = self._names.find(name)
+            by_id[number] = images.setdefault(name if position is None else position, _Image(name, i, [], []))
+            by_id[number].entries.append(found)
+        return by_id, broken
+
+    def _groups(self, categories: list[Any]) -> set[str]:
+        """Returns categories that others name as theirs, such as Roboflow's root: no classes without annotations."""
+        found = [one for one in categories if isinstance(one, dict)]
+        names = {str(one.get("supercategory")) for one in found if one.get("supercategory") != one.get("name")}
+        return names & self.ids.keys()
 
     def _problem(self, position: int, one: Any, image: _Image | None) -> AnnotationError | None:
         """Returns what is wrong with an annotation that is incomplete; what is of no class needs no box.
@@ -198,14 +224,11 @@ class CocoJson(CocoTable):
         return SegmentationError(f"the segmentation is {one.segmentation}; write polygons [[x, y, ...]] or run lengths")
 
     def _content(self, raw: _Image) -> Content:
-        sizes: set[tuple[int, int]] = set()
+        sizes: list[tuple[int, int] | None] = []
         for entry in raw.entries:
             with suppress(ObjectError):
-                size = read_text_size(str(entry.get("height")), str(entry.get("width")), "")
-                sizes |= {size} if size is not None else set()
-        if len(sizes) > 1:
-            raise ObjectError(f"its entries state several sizes of the image: {' and '.join(map(str, sorted(sizes)))}")
-        return Content(raw.things, size=sizes.pop() if sizes else None)
+                sizes.append(read_text_size(str(entry.get("height")), str(entry.get("width")), ""))
+        return Content(raw.things, size=one_size(sizes, "entries"))
 
     def _check_boxes(self, survey: Survey) -> None:
         super()._check_boxes(survey)
@@ -227,10 +250,13 @@ class CocoJson(CocoTable):
                     f"{self._path}: holds COCO panoptic JSON. Set input.labels.format: panoptic."
                 ).with_readings(Reading("the segments of COCO panoptic", {"input.labels.format": "panoptic"}))
             if "image_id" in entry and not ("file_name" in entry and _OF_ANNOTATIONS.isdisjoint(entry)):
-                segmentation = to_json(entry.get("segmentation")) if masks else "null"
+                drawn = entry.get("segmentation")
+                if isinstance(drawn, list) and len(drawn) == 1 and isinstance(drawn[0], dict):
+                    drawn = drawn[0]  # COCO-Stuff has a list of one run length.
+                segmentation = to_json(drawn) if masks else "null"
                 seen += masks
                 if seen % _COMPARED_OF == 1:
-                    sizes.add(entry.get("segmentation"), entry.get("bbox"))
+                    sizes.add(drawn, entry.get("bbox"))
                 box = entry.get("bbox") if boxes or segmentation in _NO_MASKS else None
                 crowd = entry.get("iscrowd") in (1, True)
                 return _Instance(entry["image_id"], entry.get("category_id"), segmentation, box, crowd)

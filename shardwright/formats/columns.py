@@ -319,10 +319,14 @@ def split_list(text: str, separator: str, *, blank: bool = True) -> list[str]:
         separator: its separator.
         blank: whether blank parts are kept; there are none between spaces.
     """
-    if len(text) > 1 and _BRACKETS.get(text[0]) == text[-1]:
+    bracketed = len(text) > 1 and _BRACKETS.get(text[0]) == text[-1]
+    if bracketed:
         text = text[1:-1]
     parts = text.split() if separator == " " or not text.strip() else text.split(separator)
-    return [stripped for part in parts if (stripped := part.strip()) or blank]
+    parts = [stripped for part in parts if (stripped := part.strip()) or blank]
+    # Lists as Python and JSON write them.
+    quoted = bracketed and all(len(part) > 1 and part[0] == part[-1] and part[0] in "'\"" for part in parts)
+    return [part[1:-1] for part in parts] if quoted else parts
 
 
 def _first_separator(found: Container[str]) -> str:

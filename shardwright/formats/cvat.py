@@ -8,8 +8,8 @@
 | `tag` | a class of the whole image |
 | `polyline`, `points`, `skeleton`, `cuboid`, attributes | left out, with their count |
 
-Classes are in the order of the labels in `meta`. The subset of an image is its split. Source: the documentation of the
-format (docs.cvat.ai, formats/format-cvat).
+Objects are drawn in the order of their `z_order`. Classes are in the order of the labels in `meta`. The subset of an
+image is its split. Source: the documentation of the format (docs.cvat.ai, formats/format-cvat).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from collections.abc import Iterator, Mapping
 from shardwright.errors import AnnotationError, UsageError
 from shardwright.formats.head import Head
 from shardwright.formats.object_content import Content, Entry, Thing, ellipse, polygon, rectangle, shape
-from shardwright.formats.object_values import ObjectError, read_name, read_numbers, read_text_number, read_text_size
+from shardwright.formats.object_values import Fields, ObjectError, read_text_number
 from shardwright.formats.objects import ObjectTable
 from shardwright.formats.safe_xml import BAD_XML, parse_xml
 from shardwright.images.boxes import Box
@@ -61,28 +61,27 @@ class Cvat(ObjectTable):
         if found.tracks and not found.images:
             raise UsageError(f"{self._path}: is 'CVAT for video'. Export 'CVAT for images 1.1'.")
         for i, (attributes, elements) in enumerate(found.images):
-            name = attributes.get("name", "").replace("\\", "/")
             where = f"{self.name}, image {attributes.get('id', i)}"
-            yield Entry([name, name.rpartition("/")[2]] if name else [], where, (attributes, elements))
+            yield Entry([attributes.get("name", "")], where, (attributes, elements))
 
     def _content(self, raw: tuple[Mapping[str, str], _Elements]) -> Content:
         attributes, elements = raw
         subset = attributes.get("subset", "")
-        size = read_text_size(attributes.get("height", ""), attributes.get("width", ""), "image: ")
+        size = Fields(attributes, "image", texts=True).size()
         content = Content(size=size, split="" if subset.lower() in _NO_SUBSET else subset)
         for i, (kind, given) in enumerate(elements):
-            where = f"{kind} {i + 1}"
+            one = Fields(given, f"{kind} {i + 1}", texts=True)
             if kind == "attribute":
                 content.left_out["attributes of objects"] += 1
             elif kind in _WITHOUT_AREA:
                 content.left_out[_WITHOUT_AREA[kind]] += 1
             elif kind == "tag":
-                content.tags.append(read_name(given.get("label"), f"{where}: label"))
+                content.tags.append(one.name("label"))
             elif kind in _SHAPES:
-                content.things.append(_thing(kind, given, where))
+                content.things.append(_thing(kind, one)._replace(depth=one.number("z_order", "0")))
             else:
-                raise ObjectError(f"{where}: is not a shape of CVAT for images 1.1")
-        return content
+                raise ObjectError(f"{one.where}: is not a shape of CVAT for images 1.1")
+        return content.sort_layers()
 
 
 class _Images:
@@ -113,30 +112,28 @@ class _Images:
             self.labels.pop()
 
 
-def _thing(kind: str, given: Mapping[str, str], where: str) -> Thing:
-    label = read_name(given.get("label"), f"{where}: label")
-    turn = read_text_number(given.get("rotation", "0"), f"{where}: rotation")
+def _thing(kind: str, one: Fields) -> Thing:
+    label, turn = one.name("label"), one.number("rotation", "0")
     if kind == "box":
-        edges = read_numbers(given, ("xtl", "ytl", "xbr", "ybr"), where, read_text_number)
-        return rectangle(label, Box(*edges), turn)
+        return rectangle(label, Box(*one.numbers("xtl", "ytl", "xbr", "ybr")), turn)
     if kind == "ellipse":
-        x, y, rx, ry = read_numbers(given, ("cx", "cy", "rx", "ry"), where, read_text_number)
+        x, y, rx, ry = one.numbers("cx", "cy", "rx", "ry")
         return ellipse(label, x, y, rx, ry, turn)
     if kind == "mask":
-        left, top, width, height = (_whole(given.get(side, ""), side, where) for side in _SIDES)
-        counts = [_whole(text.strip(), "rle", where) for text in given.get("rle", "").split(",")]
+        left, top, width, height = (_whole(one.get(side, ""), one.place(side)) for side in _SIDES)
+        counts = [_whole(text.strip(), one.place("rle")) for text in one.get("rle", "").split(",")]
         text = shape(rows=counts, box=[left, top, width, height])
         return Thing(label, text, Box(left, top, left + width, top + height))
     points = []
-    for text in given.get("points", "").split(";"):
-        numbers = [read_text_number(number, f"{where}: points") for number in text.split(",")]
+    for text in one.get("points", "").split(";"):
+        numbers = [read_text_number(number, one.place("points")) for number in text.split(",")]
         if len(numbers) != 2:
-            raise ObjectError(f"{where}: the point {ascii(text)[:40]} is not x,y")
+            raise ObjectError(f"{one.where}: the point {ascii(text)[:40]} is not x,y")
         points.append((numbers[0], numbers[1]))
     return Thing(label, polygon(points))
 
 
-def _whole(text: str, name: str, where: str) -> int:
+def _whole(text: str, place: str) -> int:
     if not text.isascii() or not text.isdecimal() or len(text) > 9:
-        raise ObjectError(f"{where}: {name} is {ascii(text)[:40]}, not a whole number")
+        raise ObjectError(f"{place} is {ascii(text)[:40]}, not a whole number")
     return int(text)

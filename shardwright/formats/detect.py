@@ -7,12 +7,13 @@ the images state the classes: by folders, or by file names.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from dataclasses import replace
 
 from shardwright.config.input import LabelsConfig
 from shardwright.dataset.manifest import NONE
 from shardwright.errors import ConfigError, Reading, UsageError
-from shardwright.formats.base import AnnotationFormat, Images, Unlabeled
+from shardwright.formats.base import CLASSIFICATION, SEGMENTATION, AnnotationFormat, Request, Unlabeled
 from shardwright.formats.class_folders import (
     CLASS_FOLDERS,
     FILE_NAME,
@@ -25,14 +26,11 @@ from shardwright.formats.export_record import FoundExport
 from shardwright.formats.exported import Exported, export_options
 from shardwright.formats.head import Head
 from shardwright.formats.image_names import quoted
-from shardwright.formats.mask_images import MaskImages, list_masks
-from shardwright.formats.objects import ObjectInput
-from shardwright.formats.pascal_voc import PascalVoc
-from shardwright.formats.registry import Decision, decide, reader_of, recognize
-from shardwright.formats.request import CLASSIFICATION, SEGMENTATION, Request
+from shardwright.formats.mask_images import list_masks
+from shardwright.formats.registry import decide, reader_of, recognize
 from shardwright.formats.table_formats import is_counts, open_table
 from shardwright.formats.table_values import open_headless, run_columns
-from shardwright.formats.tables import IMAGE, IMAGE_LABEL, MASK, ONE_FILE, Spans, Table, choose_columns
+from shardwright.formats.tables import IMAGE, IMAGE_LABEL, MASK, Table, choose_columns
 from shardwright.formats.yolo import YAML_ENDINGS
 from shardwright.images.header import has_image_ending
 from shardwright.label_formats import AUTO, BY_NAME, FILES, MASKS, TABLE
@@ -40,37 +38,22 @@ from shardwright.label_formats import AUTO, BY_NAME, FILES, MASKS, TABLE
 _KEY_FORMATS = {CLASS_FOLDERS: "class folders", FILE_NAME: "file_name"}
 
 
-def open_source(
-    *,
-    task: str,
-    options: LabelsConfig,
-    classes: Mapping[str, int | None] | None,
-    labels: str | None,
-    images: Images,
-    spans: Spans = ONE_FILE,
-    export: FoundExport | None = None,
-    head: Head | None = None,
-) -> AnnotationFormat:
+def open_source(request: Request, *, export: FoundExport | None = None, head: Head | None = None) -> AnnotationFormat:
     """Opens the annotations of an input.
 
     Args:
-        task: `segmentation` or `classification`.
-        options: `input.labels`; the path is in `labels`, not in its `path`.
-        classes: `input.classes`.
-        labels: absolute path of the table or the folder, or `None`.
-        images: what is listed.
-        spans: the tables of several spans, of which `labels` is the newest.
+        request: what is asked.
         export: the export of ours that they are.
-        head: of `labels`, where it was read already.
+        head: of the path, where it was read already.
 
     Raises:
         UsageError: the annotations are missing, lack columns, do not fit the task, or can be read in two ways.
     """
     if export is None:
-        return _open(Request(task, options, classes, images, spans), labels, head)
-    options, classes = export_options(export.record, options, classes)
-    request = Request(task, options, classes, images, spans, export.record)
-    return Exported(request.given(), _open(request, labels, head), export)
+        return _open(request, head)
+    options, classes = export_options(export.record, request.options, request.classes)
+    request = replace(request, options=options, classes=classes, record=export.record)
+    return Exported(request, _open(request, head), export)
 
 
 def detect_task(labels: str | None, options: LabelsConfig, root: str = "", keys: Sequence[str] = ()) -> tuple[str, str]:
@@ -114,23 +97,34 @@ def detect_task(labels: str | None, options: LabelsConfig, root: str = "", keys:
     )
 
 
-def _open(request: Request, path: str | None, head: Head | None) -> AnnotationFormat:
+def _open(request: Request, head: Head | None) -> AnnotationFormat:
     options, images = request.options, request.images
     if request.record is not None and request.record.labels == NONE and options.format == AUTO:
-        return Unlabeled(request.given())
-    if path is None:
+        return Unlabeled(request)
+    if not request.path:
         try:
             return _open_keys(request)
         except UsageError:
             _check_next_to_images(request)
             raise
-    head = head or Head.read(path, images.root, images.keys)
+    head = head or Head.read(request.path, images.root, images.keys)
     decision = decide(options.format, head)
-    row = decision.row
+    row, request = decision.row, replace(request, content=head.content)
     if row is None or row.reads == TABLE:
         return open_table(request, head, decision)
-    request.check_one_file(path, row)
-    return (_open_masks if row.reads == MASKS else _open_objects)(request, head, decision)
+    request.check_one_file(row)
+    if row.reads == MASKS and request.task == CLASSIFICATION:
+        if not decision.called and options.format == AUTO:
+            list_masks(head.path)  # Reports what else is in the folder.
+        raise UsageError(
+            f"{head.path}: holds masks ({decision.reason}), and task is classification. Use task: segmentation, or "
+            "give a file of labels. Class folders are read from input.images."
+        )
+    if row.reads == FILES and not head.folder and head.ending not in YAML_ENDINGS:
+        held = decision.called or row.name
+        raise UsageError(f"input.labels.path: {head.path}: holds {held}. Give the folder of these files.")
+    request.check_options(row, decision.reason)
+    return reader_of(row)(replace(request, notes=request.note(row.name, decision.reason)))
 
 
 def _check_next_to_images(request: Request) -> None:
@@ -148,50 +142,12 @@ def _check_next_to_images(request: Request) -> None:
         )
 
 
-def _open_objects(request: Request, head: Head, decision: Decision) -> AnnotationFormat:
-    row = decision.row
-    assert row is not None
-    if row.reads == FILES and not head.folder and head.ending not in YAML_ENDINGS:
-        held = decision.called or row.name
-        raise UsageError(f"input.labels.path: {head.path}: holds {held}. Give the folder of these files.")
-    request.check_options(row, decision.reason)
-    return reader_of(row)(
-        ObjectInput(
-            images=request.images,
-            classes=request.classes,
-            notes=request.note(row.name, decision.reason),
-            path=head.path,
-            names=request.names(),
-            options=request.options,
-            masks=request.task == SEGMENTATION,
-            content=head.content,
-        )
-    )
-
-
-def _open_masks(request: Request, head: Head, decision: Decision) -> AnnotationFormat:
-    row = decision.row
-    assert row is not None
-    if request.task == CLASSIFICATION:
-        if not decision.called and request.options.format == AUTO:
-            list_masks(head.path)  # Reports what else is in the folder.
-        raise UsageError(
-            f"{head.path}: holds masks ({decision.reason}), and task is classification. Use task: segmentation, or "
-            "give a file of labels. Class folders are read from input.images."
-        )
-    request.check_options(row, decision.reason)
-    given = request.given(request.note(row.name, decision.reason))
-    if reader_of(row) is PascalVoc:
-        return PascalVoc(given, head.path, request.options)
-    return MaskImages(given, head.path, request.options, request.record)
-
-
 def _open_keys(request: Request) -> AnnotationFormat:
     options, images, classes, record = request.options, request.images, request.classes, request.record
     if options.format == "none":
-        return Unlabeled(request.given())
+        return Unlabeled(request)
     if record is not None and options.format in ("auto", CLASS_FOLDERS):
-        return ClassFolders(request.given(), folders=record.folders)
+        return ClassFolders(request, folders=record.folders)
     if request.task == SEGMENTATION:
         formats = "Segmentation needs a CSV with run lengths, COCO JSON, or a folder of masks. For images alone, set "
         formats += "task: classification and input.labels.format: none."
@@ -207,8 +163,8 @@ def _open_keys(request: Request) -> AnnotationFormat:
         notes = request.note(_KEY_FORMATS[chosen], reason)
     request.check_options(BY_NAME[chosen], "input.labels.path is not given")
     if chosen == FILE_NAME:
-        return FileNames(request.given(notes), options.regex)
+        return FileNames(replace(request, notes=notes))
     if found.error:
         raise found.error
     notes += (found.note,) if found.note else ()
-    return ClassFolders(request.given(notes), found.level)
+    return ClassFolders(replace(request, notes=notes), found.level)

@@ -10,7 +10,7 @@ from typing import Any
 from shardwright.config.input import LabelsConfig
 from shardwright.dataset.manifest import MASKS, MULTI, NONE, SINGLE
 from shardwright.errors import UsageError
-from shardwright.formats.base import NO_LABEL, Annotation, AnnotationFormat, FormatInput, Survey
+from shardwright.formats.base import NO_LABEL, Annotation, AnnotationFormat, Request, Survey
 from shardwright.formats.export_record import LABELS, RECORD_FILE, ExportRecord, FoundExport
 from shardwright.formats.image_names import NameIndex
 from shardwright.formats.tables import json_lines
@@ -21,12 +21,12 @@ class Exported(AnnotationFormat):
     """Annotations in their own format, and further features.
 
     Args:
-        given: see `FormatInput`.
+        given: what is asked.
         inner: the annotations.
         found: the export that they belong to.
     """
 
-    def __init__(self, given: FormatInput, inner: AnnotationFormat, found: FoundExport) -> None:
+    def __init__(self, given: Request, inner: AnnotationFormat, found: FoundExport) -> None:
         super().__init__(given)
         self.inner = inner
         self.unlisted = found.record.unlisted
@@ -67,11 +67,7 @@ class Exported(AnnotationFormat):
 
 
 def _values(features: Mapping[str, Any], kinds: Mapping[str, str]) -> dict[str, list[Any]]:
-    """Returns the values of the features that `export.json` names.
-
-    Raises:
-        ValueError: one is of another kind.
-    """
+    """Returns the values of the features that `export.json` names."""
     found = {}
     for name, values in features.items():
         if name in kinds:

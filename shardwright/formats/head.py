@@ -20,7 +20,7 @@ HEAD_BYTES = 1 << 16
 _LOOKED_INTO = 20
 _TEXTS = (".txt", ".json", ".xml", ".yaml", ".yml")
 # A number in a text, as a part of a pattern.
-NUMBER = r"-?\d+(?:\.\d+)?(?:[eE]-?\d+)?"
+NUMBER = r"-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?"
 _LINES = (".jsonl", ".ndjson", ".jsonlines")
 
 

@@ -3,7 +3,8 @@
 One rule for all formats: a name is compared in NFC, with `/` and without `./`, and decoded where it is percent-encoded.
 A path of another machine, `/home/ann/photos/cats/1.jpg`, means the image whose whole key is its end, `cats/1.jpg`;
 else the only one whose key has the longest end in common with it, such as the file name. Part of a path, `cats/1.jpg`,
-means the only image whose key ends so. An extension may differ in upper and lower case, where one image fits then. A
+means the only image whose key ends so. In the annotations of tools, of which an image has one, it may also be the image
+whose whole key is its end, `1.jpg`. An extension may differ in upper and lower case, where one image fits then. A
 number may lack the zeros before it, or have `.0` behind it, as spreadsheets and tables of floats write it.
 
 If the table names no image by path or file name, its names are parts of paths, and the pattern is detected.
@@ -20,7 +21,7 @@ import unicodedata
 from collections.abc import Callable, Iterator, Sequence
 from itertools import combinations, islice
 from typing import NamedTuple
-from urllib.parse import unquote
+from urllib.parse import unquote, urlsplit
 
 from shardwright.config.limited_pattern import LimitedPattern
 from shardwright.config.split import stated_split
@@ -129,6 +130,17 @@ class NameIndex:
                 return found
         return self._by_part(name) if "/" in name and not _ABSOLUTE.match(name) else None
 
+    def find_end(self, name: str) -> int | None:
+        """Returns the position of the key that is the end of a path from an unknown folder: `1.jpg` of `cats/1.jpg`.
+
+        Only who notices that two names mean one image may take it for that.
+
+        Raises:
+            UsageError: see `find`.
+        """
+        path = next(_spellings(name))
+        return self._by_end(path) if "/" in path and self._by_pattern is None and not self._exact else None
+
     def _ambiguous(self, name: str, fitting: Sequence[int]) -> UsageError:
         one, other = [self._keys[i] for i in fitting if i not in self._skip][:2]
         return UsageError(
@@ -151,10 +163,10 @@ class NameIndex:
         return None
 
     def _by_end(self, path: str) -> int | None:
-        """Returns the position of the key that a path of another machine means.
+        """Returns the position of the key that a path from another folder means.
 
-        That is the longest end of the path that is a whole key; else the only key that has most parts in common with
-        its end. A path of the `val` images is none of those in a folder `train`.
+        That is the longest end of the path that is a whole key; else, of another machine, the only key that has most
+        parts in common with its end. A path of the `val` images is none of those in a folder `train`.
 
         Raises:
             UsageError: another path was found to mean the same image.
@@ -162,7 +174,7 @@ class NameIndex:
         cuts = (i for i, character in enumerate(path) if character == "/")
         ends = ((i, at) for i in cuts if (at := self._at(path[i + 1 :])) is not None and at not in self._skip)
         cut, found = next(ends, (0, None))
-        if found is None:
+        if found is None and _ABSOLUTE.match(path):
             parts = _with_lower_ending(path).split("/")[::-1]
             alike = {
                 i: _same_start(parts, _with_lower_ending(self._keys[i]).split("/")[::-1])
@@ -298,10 +310,9 @@ def index_keys(keys: Sequence[str], skip: frozenset[int], form: Callable[[str], 
     return named
 
 
-def path_ends(path: str) -> list[str]:
-    """Returns a path and its ends, the longest first: files often have paths of the machine that wrote them."""
-    parts = [part for part in path.replace("\\", "/").split("/") if part]
-    return ["/".join(parts[i:]) for i in range(len(parts))]
+def address_path(address: object) -> str:
+    """Returns the path of an address, on a server or of a file; empty where it is no text."""
+    return unquote(urlsplit(address.replace("\\", "/")).path) if isinstance(address, str) else ""
 
 
 def is_text(name: str) -> bool:

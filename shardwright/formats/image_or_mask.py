@@ -62,8 +62,7 @@ def without_masks(
     if row is None or row.reads != MASK_FOLDER:
         return images, frozenset(), ""
     if row.name == "pascal_voc" or head.holds(MASKS):
-        folders = tuple(os.path.join(labels, name, "") for name in (MASKS, OBJECTS))
-        below = [images.path(i).startswith(folders) for i in range(len(images.keys))]
+        below = [bool({MASKS, OBJECTS} & {*images.path(i)[len(labels) :].split("/")}) for i in range(len(images.keys))]
         return _split(images, below, "in " + MASKS)
     masks = list_masks(labels)
     names = {path: key for i, key in enumerate(masks.keys) if (path := masks.path(i)) not in excluded}

@@ -1,4 +1,4 @@
-"""JSON lines, an object for each image: label tables, Hugging Face's `metadata.jsonl`, Vertex AI and Labelbox exports.
+"""JSON with an object for each image: label tables, Hugging Face's `metadata.jsonl`, Vertex AI and Labelbox exports.
 
 | format | a line |
 |---|---|
@@ -6,8 +6,8 @@
 | `vertex_jsonl` | `{"imageGcsUri": "gs://b/a.jpg", "classificationAnnotation": {"displayName": "cat"}}` |
 | `labelbox` | `{"data_row": {"external_id": "a.jpg"}, "projects": {"p": {"labels": [...]}}}` |
 
-Members of label tables are found as columns of a table are; a Parquet file with lists is one, too. `objects` are those
-of Hugging Face's imagefolder, see `listed_boxes`. Boxes of Vertex AI are
+Members of label tables are found as columns of a table are; a Parquet file with lists is one, too, and so are the JSON
+documents of `json_rows`. `objects` are those of Hugging Face's imagefolder, see `listed_boxes`. Boxes of Vertex AI are
 fractions of the image; its `ml_use` is the split. Labelbox keeps masks as addresses on its servers: an image that has
 one is rejected. Sources: the documentation of the three (huggingface.co/docs/datasets/image_dataset,
 cloud.google.com/vertex-ai/docs/image-data, docs.labelbox.com/reference/export-image-annotations).
@@ -18,34 +18,25 @@ from __future__ import annotations
 import os
 from abc import abstractmethod
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
-from urllib.parse import unquote, urlsplit
 
 from shardwright.errors import UsageError
-from shardwright.formats.base import Survey
+from shardwright.formats.base import Request, Survey
 from shardwright.formats.head import Head
-from shardwright.formats.image_names import path_ends
+from shardwright.formats.image_names import address_path
+from shardwright.formats.json_rows import flat_rows, is_document, read_document
 from shardwright.formats.listed_boxes import OBJECTS, BoxForm, read_boxes, read_class
-from shardwright.formats.object_content import Content, Entry, Thing, polygon, rectangle
-from shardwright.formats.object_values import (
-    ObjectError,
-    read_list,
-    read_mapping,
-    read_name,
-    read_number,
-    read_points,
-    read_size,
-    read_text_number,
-)
-from shardwright.formats.objects import ObjectInput, ObjectTable
+from shardwright.formats.object_content import FRACTIONS, Content, Entry, Thing, polygon, rectangle
+from shardwright.formats.object_values import Fields, ObjectError, load_json, read_points
+from shardwright.formats.objects import ObjectTable
 from shardwright.formats.parquet import ParquetFile, is_parquet
 from shardwright.formats.tables import IMAGE, LABEL, choose_role, json_lines
 from shardwright.images.boxes import Box
 
-_FRACTIONS = (1, 1)
 _VERTEX = ("classificationAnnotation", "classificationAnnotations", "boundingBoxAnnotations")
+_SIDES = ("xMin", "yMin", "xMax", "yMax")
 _ML_USE = "aiplatform.googleapis.com/ml_use"
 _SHOWN = 60
 
@@ -53,7 +44,7 @@ _SHOWN = 60
 class _Lines(ObjectTable):
     """JSON lines: a line is an image."""
 
-    def __init__(self, given: ObjectInput) -> None:
+    def __init__(self, given: Request) -> None:
         super().__init__(given)
         self._bytes = given.content
 
@@ -90,25 +81,36 @@ class LabelJsonl(_Lines):
             names = [column.name for column in columns]
             listed = OBJECTS in nested or choose_role(LABEL, names, {}) in nested
             names = names if listed and not any(column.image for column in columns) else []
+        if is_document(head):
+            return "JSON with the classes of images"
         labeled = bool(choose_role(LABEL, names, {})) or OBJECTS in names
         labeled = labeled and bool(choose_role(IMAGE, names, {}))
         return "JSON lines with a class or boxes for each image" if labeled else ""
 
-    def __init__(self, given: ObjectInput) -> None:
+    def __init__(self, given: Request) -> None:
         super().__init__(given)
         self._columns = given.options.columns
         self._form = BoxForm()
+        self._fractions = False
         folder, root = os.path.dirname(given.path), given.images.root.rstrip("/") + "/"
         # Hugging Face names images from the folder of the file on.
         self._folder = folder.removeprefix(root) + "/" if folder.startswith(root) else ""
 
     def _entries(self) -> Iterator[Entry]:
-        if not is_parquet(self._path, self._bytes):
+        if is_parquet(self._path, self._bytes):
+            file = ParquetFile.open(self._path)
+            rows: Iterable[Any] = file.rows(file.header)
+        elif self._path.lower().endswith(".json") and not Head.read(self._path, content=self._bytes).why_lines(
+            several=True
+        ):
+            document = load_json(self._path, "the tool that wrote it", self._bytes)
+            rows, self._fractions = read_document(document) or flat_rows(document, self._path)
+        else:
             yield from super()._entries()
             return
-        file = ParquetFile.open(self._path)
-        for number, row in enumerate(file.rows(file.header), 1):
-            yield Entry(self._names_in(row), f"{self.name}, row {number}", row)
+        for number, row in enumerate(rows, 1):
+            names = self._names_in(row) if isinstance(row, dict) else []
+            yield Entry(names, f"{self.name}, row {number}", row)
 
     def _names_in(self, found: Mapping[str, Any]) -> Sequence[str]:
         name = found.get(choose_role(IMAGE, list(found), self._columns))
@@ -123,10 +125,11 @@ class LabelJsonl(_Lines):
         left = Counter({f"members {ascii(name)[:_SHOWN]}": 1 for name in found if name not in (image, label, OBJECTS)})
         things: list[Thing] = []
         for box in read_boxes(found[OBJECTS]) if found.get(OBJECTS) is not None else ():
-            self._form.add(box.numbers)
+            if not self._fractions:
+                self._form.add(box.numbers)
             x, y, width, height = box.numbers
             things.append(rectangle(box.label, Box(x, y, x + width, y + height)))
-        return Content(things, list(dict.fromkeys(tags)), left_out=left)
+        return Content(things, tags, boxes_in=FRACTIONS if self._fractions else None, left_out=left)
 
     def survey(self) -> Survey:
         survey = super().survey()
@@ -169,30 +172,25 @@ class VertexJsonl(_Lines):
         return "Vertex AI JSON lines" if head.has("imageGcsUri") else ""
 
     def _names_in(self, found: Mapping[str, Any]) -> Sequence[str]:
-        return _address_ends(found.get("imageGcsUri"))
+        return [address_path(found.get("imageGcsUri"))]
 
     def _line(self, found: Mapping[str, Any]) -> Content:
-        one = [found["classificationAnnotation"]] if found.get("classificationAnnotation") else []
-        several = read_list(found.get("classificationAnnotations") or [], "classificationAnnotations")
-        tags = [_display_name(tag, "classificationAnnotation") for tag in (*one, *several)]
+        line = Fields(found)
+        single = [line.inside("classificationAnnotation")] if found.get("classificationAnnotation") else []
+        tags = [tag.name("displayName") for tag in (*single, *line.each("classificationAnnotations", default=[]))]
         things = []
-        for i, box in enumerate(read_list(found.get("boundingBoxAnnotations") or [], "boundingBoxAnnotations")):
-            where = f"box {i + 1}"
-            box = read_mapping(box, where)
+        for box in line.each("boundingBoxAnnotations", "box", []):
             # The documentation has edges as texts.
-            sides = {side: box.get(side) for side in ("xMin", "yMin", "xMax", "yMax")}
-            edges = [
-                (read_text_number if isinstance(edge, str) else read_number)(edge, f"{where}: {side}")
-                for side, edge in sides.items()
-            ]
-            things.append(Thing(_display_name(box, where), None, Box(*edges)))
+            texts = any(isinstance(box.get(side), str) for side in _SIDES)
+            edges = Fields(box.members, box.where, texts=texts).numbers(*_SIDES)
+            things.append(Thing(box.name("displayName"), None, Box(*edges)))
         others = [name for name in found if name not in _VERTEX and name.endswith(("Annotation", "Annotations"))]
         if others and not (things or tags):
             raise ObjectError(f"has {others[0]}, which are not read; export masks, and give their folder")
         resources = found.get("dataItemResourceLabels") or {}
         split = str(resources.get(_ML_USE, "")) if isinstance(resources, dict) else ""
         split = {"training": "train", "validation": "eval"}.get(split, split)
-        return Content(things, list(dict.fromkeys(tags)), boxes_in=_FRACTIONS, split=split)
+        return Content(things, tags, boxes_in=FRACTIONS, split=split)
 
 
 class Labelbox(_Lines):
@@ -208,56 +206,40 @@ class Labelbox(_Lines):
         row = found.get("data_row")
         row = row if isinstance(row, dict) else {}
         named = [row[key] for key in ("global_key", "external_id") if isinstance(row.get(key), str)]
-        return [*named, *_address_ends(row.get("row_data"))]
+        return [*named, address_path(row.get("row_data"))]
 
     def _line(self, found: Mapping[str, Any]) -> Content:
-        projects = read_mapping(found.get("projects"), "projects")
-        given = [read_mapping(project, "a project").get("labels") for project in projects.values()]
-        labels = [read_mapping(label, "a label") for one in given for label in read_list(one, "labels")]
+        line = Fields(found)
+        given = [Fields(project, "a project").listed("labels") for project in line.inside("projects").members.values()]
+        labels = [Fields(label, "a label") for labels in given for label in labels]
         if len(labels) > 1:
             raise ObjectError(f"it has {len(labels)} labels, of several projects or people; export one of each image")
-        attributes = read_mapping(found.get("media_attributes") or {}, "media_attributes")
-        size = read_size(attributes.get("height"), attributes.get("width"), "media_attributes: ")
-        annotations = read_mapping(labels[0].get("annotations") or {}, "annotations") if labels else {}
-        left_out: Counter[str] = Counter()
-        things = []
-        for i, one in enumerate(read_list(annotations.get("objects") or [], "objects")):
-            thing = _labelbox_thing(read_mapping(one, f"object {i + 1}"), f"object {i + 1}", left_out)
-            things += [thing] if thing is not None else []
-        tags: list[str] = []
-        for one in read_list(annotations.get("classifications") or [], "classifications"):
-            one = read_mapping(one, "a classification")
-            chosen = read_list(one.get("checklist_answers") or [], "checklist_answers")
-            answers = [one["radio_answer"]] if one.get("radio_answer") else chosen
-            tags += [read_name(read_mapping(answer, "an answer").get("name"), "an answer") for answer in answers]
-            left_out.update({} if answers else {"answers in words": 1})
-        return Content(things, list(dict.fromkeys(tags)), size, left_out=left_out)
+        content = Content(size=line.inside("media_attributes", {}).size())
+        annotations = Fields((labels[0].get("annotations") if labels else None) or {}, "annotations")
+        annotations.where = ""
+        for one in annotations.each("objects", "object", []):
+            thing = _labelbox_thing(one, content.left_out)
+            content.things += [thing] if thing is not None else []
+        for one in annotations.each("classifications", "classification", []):
+            answers = [*one.each("checklist_answers", "answer", [])]
+            answers = [one.inside("radio_answer")] if one.get("radio_answer") else answers
+            content.tags += [answer.name("name") for answer in answers]
+            content.left_out.update({} if answers else {"answers in words": 1})
+        return content
 
 
-def _labelbox_thing(one: Mapping[str, Any], where: str, left_out: Counter[str]) -> Thing | None:
-    label = read_name(one.get("name"), f"{where}: name")
-    if "bounding_box" in one:
-        box = read_mapping(one["bounding_box"], where)
-        left, top, width, height = (
-            read_number(box.get(s), f"{where}: {s}") for s in ("left", "top", "width", "height")
-        )
+def _labelbox_thing(one: Fields, left_out: Counter[str]) -> Thing | None:
+    label = one.name("name")
+    if "bounding_box" in one.members:
+        left, top, width, height = one.inside("bounding_box").numbers("left", "top", "width", "height")
         return rectangle(label, Box(left, top, left + width, top + height))
-    if "polygon" in one:
-        points = [read_mapping(point, where) for point in read_list(one["polygon"], where)]
-        return Thing(label, polygon(read_points([(p.get("x"), p.get("y")) for p in points], f"{where}: polygon")))
-    if "mask" in one:
-        raise ObjectError(f"{where}: its mask is on Labelbox's servers; download the masks, and give their folder")
-    kind = next((name for name in ("point", "line") if name in one), "")
+    if "polygon" in one.members:
+        corners = [(point.number("x"), point.number("y")) for point in one.each("polygon", "point")]
+        return Thing(label, polygon(read_points(corners, one.place("polygon"))))
+    if "mask" in one.members:
+        raise ObjectError(f"{one.where}: its mask is on Labelbox's servers; download the masks, and give their folder")
+    kind = next((name for name in ("point", "line") if name in one.members), "")
     if not kind:
-        raise ObjectError(f"{where}: is neither a box nor a polygon")
+        raise ObjectError(f"{one.where}: is neither a box nor a polygon")
     left_out[f"{kind}s"] += 1
     return None
-
-
-def _display_name(value: object, where: str) -> str:
-    return read_name(read_mapping(value, where).get("displayName"), f"{where}: displayName")
-
-
-def _address_ends(address: object) -> list[str]:
-    """Returns the path of an address, and its ends."""
-    return path_ends(unquote(urlsplit(address).path)) if isinstance(address, str) else []

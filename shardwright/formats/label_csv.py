@@ -2,8 +2,8 @@
 
 The label fields of a table name one class or several. This and their separator are detected from all fields. `|` and
 `;` are never part of a class's name, so they separate. Commas and spaces separate numbers. They separate words if each
-word is also a label elsewhere (or, between commas, recurs). If all fields with several words pass this test, they are
-lists. If none does, they are names. Otherwise both fit, which is an error.
+word is also a label elsewhere (or, between commas, recurs). Fields in brackets are lists. If all fields with several
+words pass this test, they are lists. If none does, they are names. Otherwise both fit, which is an error.
 """
 
 from __future__ import annotations
@@ -20,7 +20,6 @@ from shardwright.errors import Reading, UsageError
 from shardwright.formats.base import Survey
 from shardwright.formats.classes import as_integer
 from shardwright.formats.columns import SEPARATORS, separator_name, split_list
-from shardwright.formats.export_record import ExportRecord
 from shardwright.formats.rows import CsvFormat, RawAnnotation, TableInput
 from shardwright.formats.tables import IMAGE, LABEL, TableRow, label_columns, reduce_header
 from shardwright.storage.fingerprint import text_number
@@ -65,18 +64,12 @@ class LabelTable(CsvFormat):
 
 
 class LabelCsv(LabelTable):
-    """Columns for image and label.
+    """Columns for image and label."""
 
-    Args:
-        given: the table.
-        options: `input.labels`.
-        record: of the export of ours that the table is.
-    """
-
-    def __init__(self, given: TableInput, options: LabelsConfig, record: ExportRecord | None = None) -> None:
+    def __init__(self, given: TableInput) -> None:
         super().__init__(given)
-        self._record = record
-        self._options = options
+        self._record = given.record
+        self._options = given.options
         self._guess = SeparatorGuess(False)
         # Columns that may hold the names of the classes whose ids are read.
         ids, taken = (given.classes or {}).values(), (*given.columns.values(), *given.captions)
@@ -199,6 +192,8 @@ def detect_separator(fields: Collection[str], classes: Collection[str] | None, w
     Raises:
         UsageError: two readings fit.
     """
+    if fields and all(field[0] == "[" and field[-1] == "]" for field in fields):
+        return ",", "each field is a list in brackets"
     for separator in SEPARATORS:
         lists = {field: parts for field in fields if len(parts := split_list(field, separator, blank=False)) > 1}
         if not lists:

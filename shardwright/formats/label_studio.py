@@ -23,26 +23,24 @@ import posixpath
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
-from urllib.parse import parse_qs, unquote, urlsplit
+from urllib.parse import parse_qs, urlsplit
 
 from shardwright.errors import UsageError
-from shardwright.formats.base import Survey
+from shardwright.formats.base import Request, Survey
 from shardwright.formats.head import Head
+from shardwright.formats.image_names import address_path
 from shardwright.formats.object_content import Content, Entry, Thing, ellipse, polygon, rectangle, shape
 from shardwright.formats.object_values import (
     BoxUnit,
+    Fields,
     ObjectError,
-    each,
     load_json,
+    one_size,
     read_list,
-    read_mapping,
     read_name,
-    read_number,
-    read_numbers,
-    read_points,
     read_side,
 )
-from shardwright.formats.objects import ObjectInput, ObjectTable
+from shardwright.formats.objects import ObjectTable
 from shardwright.images.boxes import Box
 from shardwright.images.header import IMAGE_ENDINGS
 
@@ -64,7 +62,7 @@ class LabelStudio(ObjectTable):
     def sniff(head: Head) -> str:
         return "Label Studio JSON" if head.has("data", "annotations") else ""
 
-    def __init__(self, given: ObjectInput) -> None:
+    def __init__(self, given: Request) -> None:
         super().__init__(given)
         self._unit = BoxUnit()
 
@@ -152,46 +150,42 @@ class LabelStudio(ObjectTable):
         chosen = chosen or raw.annotations
         if len(chosen) > 1:
             raise ObjectError(f"it has {len(chosen)} annotations; keep one, or mark one as ground truth")
-        results = list(each(read_mapping(chosen[0], "the annotation").get("result"), "result", "result"))
-        named = {str(one.get("id")): one for _, one in results if one.get("type") == _LABELS}
-        drawn = [one for _, one in results if one.get("type") != _CHOICES and _has_coordinates(one)]
-        regions = {str(one["id"]) for one in drawn if "id" in one}
+        annotation = Fields(chosen[0], "the annotation")
+        annotation.where = ""
+        results = list(annotation.each("result", "result"))
+        named = {str(one.get("id")): one for one in results if one.get("type") == _LABELS}
+        drawn = [one for one in results if one.get("type") != _CHOICES and _has_coordinates(one.members)]
+        regions = {str(one.get("id")) for one in drawn if "id" in one.members}
         content = Content()
-        sizes: list[tuple[int, int]] = []
-        for where, one in results:
-            kind = str(one.get("type"))
-            mine = _is_of(raw, one, where)
+        sizes: list[tuple[int, int] | None] = []
+        for one in results:
+            kind, mine = str(one.get("type")), _is_of(raw, one)
             if mine is False or (mine is None and not raw.first):
                 continue
-            if mine and kind == _CHOICES and (str(one.get("id")) in regions or _has_coordinates(one)):
+            if mine and kind == _CHOICES and (str(one.get("id")) in regions or _has_coordinates(one.members)):
                 content.left_out["attributes of objects"] += 1
                 continue
             if mine is None or _is_left_out(one):
                 content.left_out[f"results of the type {ascii(kind)[:40]}"] += 1  # Relations have no value.
                 continue
-            value = read_mapping(one.get("value"), f"{where}: value")
-            self._unit.add(_coordinates(value))
+            value = one.inside("value")
+            self._unit.add(_coordinates(value.members))
             if kind == _CHOICES:
-                content.tags += [
-                    read_name(choice, f"{where}: a choice") for choice in read_list(value.get(_CHOICES), where)
-                ]
-            elif kind.removesuffix(_LABELS) in _SHAPES:
-                height, width = (read_side(one.get(f"original_{side}"), where) for side in ("height", "width"))
-                sizes.append((height, width))
-                if one.get("image_rotation"):
-                    raise ObjectError(f"{where}: was drawn on a picture turned by {one['image_rotation']} degrees")
-                separate = named.get(str(one.get("id")), one).get("value")
-                classes = value if kind in value else read_mapping(separate, f"{where}: its classes")
-                labels = classes.get(kind, classes.get(_LABELS))
-                names = [read_name(label, where) for label in read_list(labels or [], f"{where}: its classes")]
-                if not names:
-                    raise ObjectError(f"{where}: the region has no class")
-                content.things += [
-                    _thing(kind.removesuffix(_LABELS), name, value, height, width, where) for name in names
-                ]
-        if len(set(sizes)) > 1:
-            raise ObjectError(f"its results are of pictures of {len(set(sizes))} different sizes")
-        content.size = sizes[0] if sizes else None
+                content.tags += [read_name(choice, one.place("a choice")) for choice in value.listed(_CHOICES)]
+            if kind in (_CHOICES, _LABELS):
+                continue
+            height, width = (read_side(one.get(f"original_{side}"), one.where) for side in ("height", "width"))
+            sizes.append((height, width))
+            if one.get("image_rotation"):
+                raise ObjectError(f"{one.where}: was drawn on a picture turned by {one.get('image_rotation')} degrees")
+            separate = named.get(str(one.get("id")), one).get("value")
+            classes = value if kind in value.members else Fields(separate, one.place("its classes"))
+            listed = read_list(classes.get(kind, classes.get(_LABELS)) or [], one.place("its classes"))
+            names = [read_name(label, one.where) for label in listed]
+            if not names:
+                raise ObjectError(f"{one.where}: the region has no class")
+            content.things += [_thing(kind.removesuffix(_LABELS), name, value, height, width) for name in names]
+        content.size = one_size(sizes, "results")
         return content
 
 
@@ -215,18 +209,18 @@ class _Part(NamedTuple):
     first: bool = True
 
 
-def _thing(kind: str, label: str, value: Mapping[str, Any], height: int, width: int, where: str) -> Thing:
+def _thing(kind: str, label: str, value: Fields, height: int, width: int) -> Thing:
     x_of, y_of = width / 100, height / 100
-    turn = read_number(value.get("rotation") or 0, f"{where}: rotation")
+    turn = value.number("rotation", 0)
     if kind == "polygon":
-        points = read_points(value.get("points"), f"{where}: points")
-        return Thing(label, polygon((x * x_of, y * y_of) for x, y in points))
+        return Thing(label, polygon((x * x_of, y * y_of) for x, y in value.points("points")))
     if kind == "brush":
         if value.get("format") != "rle":
-            raise ObjectError(f"{where}: its format is {ascii(value.get('format'))[:40]}, not 'rle'")
-        return Thing(label, shape(brush=read_list(value.get("rle"), f"{where}: rle")))
-    sides = ("radiusX", "radiusY") if kind == "ellipse" else ("width", "height")
-    x, y, across, down = read_numbers(value, ("x", "y", *sides), where)
+            raise ObjectError(f"{value.where}: its format is {ascii(value.get('format'))[:40]}, not 'rle'")
+        return Thing(label, shape(brush=value.listed("rle")))
+    x, y, across, down = value.numbers(
+        "x", "y", *(("radiusX", "radiusY") if kind == "ellipse" else ("width", "height"))
+    )
     x, y, across, down = x * x_of, y * y_of, across * x_of, down * y_of
     if kind == "ellipse":
         return ellipse(label, x, y, across, down, turn)
@@ -243,7 +237,7 @@ def _coordinates(value: Mapping[str, Any]) -> list[float]:
     return [float(number) for number in numbers if type(number) in (int, float)]
 
 
-def _is_of(part: _Part, result: Mapping[str, Any], where: str) -> bool | None:
+def _is_of(part: _Part, result: Fields) -> bool | None:
     """Returns whether a result is of the image of a part; `None` where it is of no image of the task.
 
     Raises:
@@ -253,17 +247,18 @@ def _is_of(part: _Part, result: Mapping[str, Any], where: str) -> bool | None:
     if part.tag and tag != part.tag:
         if isinstance(tag, str) or _is_left_out(result):
             return False if str(tag) in part.tags else None
-        raise ObjectError(f"{where}: has no to_name, and the task has several images")
+        raise ObjectError(f"{result.where}: has no to_name, and the task has several images")
     if part.page is None:
         return True
     if type(page) is int and 0 <= page < part.pages:
         return page == part.page
     if _is_left_out(result):
         return None
-    raise ObjectError(f"{where}: its item_index is {ascii(page)[:_SHOWN]}, not one of the task's {part.pages} images")
+    shown = f"{ascii(page)[:_SHOWN]}, not one of the task's {part.pages} images"
+    raise ObjectError(f"{result.where}: its item_index is {shown}")
 
 
-def _is_left_out(result: Mapping[str, Any]) -> bool:
+def _is_left_out(result: Fields) -> bool:
     kind = str(result.get("type"))
     return kind not in (_CHOICES, _LABELS) and kind.removesuffix(_LABELS) not in _SHAPES
 
@@ -294,11 +289,8 @@ def _is_image(member: str, text: Any) -> bool:
 
 
 def _names(address: str) -> list[str]:
-    """Returns possible names of an image: the ends of its address, and the last one without upload prefix."""
-    parts = urlsplit(address.replace("\\", "/"))
+    """Returns possible names of an image: the path of its address, and the last part of it without upload prefix."""
     # Local files are addressed as /data/local-files/?d=folder/name.
-    path = parse_qs(parts.query).get("d", [unquote(parts.path)])[0].lstrip("/")
-    pieces = path.split("/")
-    names = ["/".join(pieces[i:]) for i in range(len(pieces))]
-    names.append(_UPLOADED.sub("", pieces[-1], count=1))
-    return [name for name in dict.fromkeys(names) if name]
+    local = parse_qs(urlsplit(address).query).get("d", [])
+    name = f"/{local[0]}" if local else address_path(address)
+    return [name, _UPLOADED.sub("", name.rpartition("/")[2], count=1)]

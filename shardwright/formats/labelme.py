@@ -14,21 +14,12 @@ import math
 import os
 import posixpath
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from shardwright.formats.head import Head
 from shardwright.formats.image_names import key_stem
 from shardwright.formats.object_content import Content, Thing, ellipse, polygon, shape, to_json
-from shardwright.formats.object_values import (
-    ObjectError,
-    each,
-    parse_json,
-    read_mapping,
-    read_name,
-    read_points,
-    read_size,
-)
+from shardwright.formats.object_values import Fields, ObjectError, parse_json
 from shardwright.formats.objects import ObjectFiles
 from shardwright.images.boxes import Box
 
@@ -62,16 +53,16 @@ class LabelMe(ObjectFiles):
         return key_stem(self._files.keys[number])
 
     def _content(self, raw: bytes) -> Content:
-        document = read_mapping(parse_json(raw), "the file")
-        if "shapes" not in document:
+        document = Fields(parse_json(raw))
+        if "shapes" not in document.members:
             raise ObjectError("has no `shapes`, so it is not LabelMe's")
-        size = read_size(document.get("imageHeight"), document.get("imageWidth"), "image ")
-        flags = read_mapping(document.get("flags") or {}, "flags")
+        flags = document.inside("flags", {}).members
+        size = document.size("imageHeight", "imageWidth")
         content = Content(tags=[name for name, value in flags.items() if value is True], size=size)
         things = content.things
         groups: dict[tuple[str, int], int] = {}
-        for where, one in each(document["shapes"], "shapes"):
-            found, group = _thing(one, where, content.left_out), one.get("group_id")
+        for one in document.each("shapes", default=[]):
+            found, group = _thing(one, content.left_out), one.get("group_id")
             if found is None:
                 continue
             before = groups.setdefault((found.label, group), len(things)) if type(group) is int else len(things)
@@ -97,17 +88,16 @@ def _outlines(thing: Thing) -> list[list[float]]:
     return outlines if isinstance(outlines, list) else []
 
 
-def _thing(one: Mapping[str, Any], where: str, left_out: Counter[str]) -> Thing | None:
-    label = read_name(one.get("label"), f"{where}: label")
-    kind = read_name(one.get("shape_type") or "polygon", f"{where}: shape_type")
+def _thing(one: Fields, left_out: Counter[str]) -> Thing | None:
+    label, kind = one.name("label"), one.name("shape_type", "polygon")
     if kind in _WITHOUT_AREA:
         left_out[_WITHOUT_AREA[kind]] += 1
         return None
-    points = read_points(one.get("points"), f"{where}: points", 3 if kind in _POLYGONS else 2)
+    points = one.points("points", 3 if kind in _POLYGONS else 2)
     if kind in _POLYGONS:
         return Thing(label, polygon(points))
     if kind not in ("rectangle", "circle", "mask") or len(points) != 2:
-        raise ObjectError(f"{where}: {ascii(kind)[:40]} with {len(points)} points is not a shape that is read")
+        raise ObjectError(f"{one.where}: {ascii(kind)[:40]} with {len(points)} points is not a shape that is read")
     (ax, ay), (bx, by) = points
     if kind == "circle":
         radius = math.hypot(bx - ax, by - ay)
@@ -117,6 +107,6 @@ def _thing(one: Mapping[str, Any], where: str, left_out: Counter[str]) -> Thing 
         return Thing(label, None, box)
     mask = one.get("mask")
     if not isinstance(mask, str):
-        raise ObjectError(f"{where}: mask is not a PNG in base64")
+        raise ObjectError(f"{one.where}: mask is not a PNG in base64")
     left, top = round(box.xmin), round(box.ymin)
     return Thing(label, shape(png=mask, at=[left, top]), Box(left, top, round(box.xmax) + 1, round(box.ymax) + 1))

@@ -9,7 +9,6 @@ size of its image.
 from __future__ import annotations
 
 import dataclasses
-import os
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 
@@ -25,13 +24,12 @@ from shardwright.formats.base import (
     SHOWN_NAMES,
     Annotation,
     AnnotationFormat,
-    FormatInput,
     Images,
+    Request,
     Survey,
     counted_endings,
 )
 from shardwright.formats.classes import map_classes
-from shardwright.formats.export_record import ExportRecord
 from shardwright.formats.image_names import key_stem
 from shardwright.formats.mask_evidence import detect_values
 from shardwright.formats.mask_names import ImageStems, MaskLayout, MaskName, detect_mask_layout, exported_layout
@@ -44,26 +42,17 @@ LOSSY = (".jpg", ".jpeg")
 
 
 class MaskImages(AnnotationFormat):
-    """A folder of masks.
-
-    Args:
-        given: see `FormatInput`.
-        folder: the folder of the masks.
-        options: `input.labels`.
-        record: of the export of ours that the masks are a part of.
-    """
+    """A folder of masks."""
 
     format = "mask_images"
     dialect: MaskFiles
 
-    def __init__(
-        self, given: FormatInput, folder: str, options: LabelsConfig, record: ExportRecord | None = None
-    ) -> None:
+    def __init__(self, given: Request) -> None:
         super().__init__(given)
-        self.name = os.path.basename(folder.rstrip("/"))
-        self._options = options
-        self._record = record if options.regex is None else None
-        self._listing, self._lossy = _list_both(folder, given.images.paths)
+        self.name = given.name
+        self._options = options = given.options
+        self._record = given.record if options.regex is None else None
+        self._listing, self._lossy = _list_both(given.path, given.images.paths)
         self.dialect = MaskFiles(
             self._listing.root, {}, given.images.max_pixels, options.unlisted_values, values=options.values
         )

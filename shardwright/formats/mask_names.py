@@ -20,6 +20,7 @@ searched in the mask's path without extension, with a group `image` and, where a
 
 from __future__ import annotations
 
+import os
 import re
 from bisect import bisect_left
 from collections import Counter
@@ -38,8 +39,8 @@ from shardwright.formats.image_names import AMBIGUOUS, NameIndex, base_stem, ind
 _KINDS = ("labelIds", "labelTrainIds", "color", "instanceIds")
 # Suffix of the mask -> what the image's name has in its place.
 SUFFIXES = {
-    **dict.fromkeys(("_mask", "-mask", "_masks", "_seg", "_segmentation", "_label", "_labels", "_gt", "_L"), ""),
-    **dict.fromkeys(("_Annotation", "_annotation", "_annotations", "_lab", "_manual1"), ""),
+    **dict.fromkeys(("_mask", "-mask", "_masks", "_seg", "_segmentation", "_label", "_labels", "_gt", "_GT"), ""),
+    **dict.fromkeys(("_Annotation", "_annotation", "_annotations", "_lab", "_manual1", "_target", "_L"), ""),
     **dict.fromkeys(("_labelIds", "_labelTrainIds", "_color", "_instanceIds", "_train_id"), ""),
     **{f"_gtFine_{kind}": "_leftImg8bit" for kind in _KINDS},
     **{f"_gtCoarse_{kind}": "_leftImg8bit" for kind in _KINDS},
@@ -97,18 +98,29 @@ def object_masks(keys: Sequence[str]) -> frozenset[str]:
 def parallel_folders(keys: Iterable[str]) -> dict[str, str]:
     """Returns folders of masks and the folder of images of each, where there are several such pairs.
 
-    Their names differ in the words for masks and images alone: `train/masks` and `train/images`, `valannot` and `val`.
+    Their names differ in the words for masks and images alone, as of `train/masks` and `train/images`, or of `valannot`
+    and `val`; or a folder of masks has one other next to it: `a/lung masks` and `a/images`.
 
     Args:
         keys: keys of images and masks below one folder.
     """
     folders = sorted({key.rpartition("/")[0] for key in keys})
-    masks = {folder: _without(_MASKS_IN, folder) for folder in folders if _MASKS_IN.search(folder)}
+    # What all have in common says nothing, such as `Segmentation Data`.
+    start = len(os.path.commonpath(folders)) if folders else 0
+    masks = {folder: _without(_MASKS_IN, folder) for folder in folders if _MASKS_IN.search(folder, start)}
     images: dict[tuple[str, ...], list[str]] = {}
     for folder in folders:
         if folder not in masks:
             images.setdefault(_without(_IMAGES_IN, folder), []).append(folder)
-    pairs = {folder: images[rest][0] for folder, rest in masks.items() if len(images.get(rest, ())) == 1}
+    near: dict[str, list[str]] = {}
+    for folder in folders:
+        near.setdefault(folder.rpartition("/")[0], []).append(folder)
+    beside = {mask: [one for one in near[mask.rpartition("/")[0]] if one != mask] for mask in masks if "/" in mask}
+    pairs = {}
+    for folder, rest in masks.items():
+        fitting = images.get(rest) or beside.get(folder, [])
+        if len(fitting) == 1 and fitting[0] not in masks:
+            pairs[folder] = fitting[0]
     return pairs if len(set(pairs.values())) == len(pairs) > 1 else {}
 
 
@@ -124,7 +136,7 @@ class MaskName(NamedTuple):
 
 
 class ImageStems:
-    """Finds images by their path without extension, or by their bare name without it where only one image has it.
+    """Finds images by their path without extension, or by the end of it where only one image has it.
 
     Args:
         keys: sorted keys of the listing.
@@ -145,6 +157,7 @@ class ImageStems:
         self._by_stem = index_keys(keys, skip, key_stem)
         self._by_base = index_keys(keys, skip, base_stem)
         self._below: dict[str, str | None] | None = None
+        self._same_base: dict[str, list[int]] | None = None
 
     def find(self, stem: str, *, bare: bool) -> int | None:
         """Returns the position of an image, -1 where several fit, `None` where none does."""
@@ -153,7 +166,20 @@ class ImageStems:
         found, whole = self._by_stem.get(stem), self.whole(stem)
         if whole is not None and found != whole:
             return whole if found is None else AMBIGUOUS
-        return self._by_base.get(stem) if found is None and bare and "/" not in stem else found
+        if found is not None or not bare:
+            return found
+        return self._by_end(stem) if "/" in stem else self._by_base.get(stem)
+
+    def _by_end(self, stem: str) -> int | None:
+        """Returns the only image whose path ends with some folders and a name; else as `find` does."""
+        if self._same_base is None:
+            self._same_base = {}
+            for i, key in enumerate(self.keys):
+                if i not in self.skip:
+                    self._same_base.setdefault(base_stem(key), []).append(i)
+        same = self._same_base.get(stem.rpartition("/")[2], ())
+        fitting = [i for i in same if key_stem(self.keys[i]).endswith(f"/{stem}")]
+        return fitting[0] if len(fitting) == 1 else AMBIGUOUS if fitting else None
 
     def only_below(self, folder: str) -> str | None:
         """Returns the path without extension of the only image below a folder; `None` where there are more or none."""
@@ -318,8 +344,12 @@ def _by_varying_part(masks: Sequence[str], images: ImageStems) -> Iterator[MaskL
     keys = [key for i, key in enumerate(images.keys) if i not in images.skip]
     if len(masks) < 2:
         return
-    for simplify, how in ((str, ""), (_simple, ", in lower case and without extensions")):
-        (of_masks, shown), (of_images, instead) = _varying(masks, simplify), _varying(keys, simplify)
+    for simplify, channel, how in (
+        (str, False, ""),
+        (str, True, ""),
+        (_simple, False, ", in lower case and without extensions"),
+    ):
+        (of_masks, shown), (of_images, instead) = _varying(masks, simplify), _varying(keys, simplify, channel)
         by_part = dict(zip(of_images, map(key_stem, keys), strict=True))
         if len(by_part) < len(keys) or len(set(of_masks)) < len(masks) or not by_part.keys() >= set(of_masks):
             continue
@@ -330,8 +360,11 @@ def _by_varying_part(masks: Sequence[str], images: ImageStems) -> Iterator[MaskL
         return
 
 
-def _varying(keys: Sequence[str], simplify: Callable[[str], str]) -> tuple[list[str], str]:
-    """Returns the folder and the part of each name that is not common to all, and how the names look."""
+def _varying(keys: Sequence[str], simplify: Callable[[str], str], channel: bool = False) -> tuple[list[str], str]:
+    """Returns the folder and the part of each name that is not common to all, and how the names look.
+
+    A number at the end of all is a part of what differs, unless it is nnU-Net's number of a channel.
+    """
     parts = [simplify(key_stem(key)).rpartition("/") for key in keys]
     names = [name for _, _, name in parts]
     begin = common_start(names).rstrip("0123456789")
@@ -343,7 +376,7 @@ def _varying(keys: Sequence[str], simplify: Callable[[str], str]) -> tuple[list[
     if mark is None and not all(name[: len(name) - len(end)][-1:].isdigit() for name in rest):
         end = ""  # Without a mark, a suffix follows numbers.
     end = end[mark.start() if mark else 0 :]
-    end = "" if end.strip("_. -").isdigit() else end
+    end = "" if end.strip("_. -").isdigit() and not (channel and len(keys) > 1) else end
     varying = [f"{folder}/{name[: len(name) - len(end)]}" for (folder, _, _), name in zip(parts, rest, strict=True)]
     return varying, f"{begin}*{end}"
 

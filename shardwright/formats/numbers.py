@@ -74,11 +74,7 @@ class FoundNumbers:
     flags: bool
 
     def wanted(self, features: Mapping[str, str]) -> dict[str, str]:
-        """Returns the columns to read, with their types.
-
-        Args:
-            features: `input.labels.features`.
-        """
+        """Returns the columns to read, with their types."""
         columns = dict.fromkeys(self.numbers, FLOAT) if not features or ALL in features else {}
         named = {name: FLOAT if kind == AUTO else kind for name, kind in features.items() if name != ALL}
         return {**columns, **named}

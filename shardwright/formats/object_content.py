@@ -7,6 +7,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from operator import attrgetter
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -14,6 +15,8 @@ from shardwright.formats.base import NO_ROW
 from shardwright.images.boxes import Box
 from shardwright.masks.drawn import ellipse_box
 
+# What boxes in fractions of their image are in.
+FRACTIONS = (1, 1)
 # One encoder for all: `json.dumps` makes one for each call.
 to_json = json.JSONEncoder(separators=(",", ":")).encode
 
@@ -54,6 +57,11 @@ class Content:
     split: str = ""
     left_out: Counter[str] = field(default_factory=Counter)
 
+    def sort_layers(self) -> Content:
+        """Puts the objects into the order of their layers: a hole is a hole in what is below it."""
+        self.things.sort(key=attrgetter("depth"))
+        return self
+
 
 class Thing(NamedTuple):
     """One object of an image.
@@ -65,6 +73,7 @@ class Thing(NamedTuple):
         flags: name of a flag -> 0 or 1.
         file: name of a file of its mask, from the root of the attachments on, or empty.
         row: its position in the list of all objects of the file; `NO_ROW` where there is none.
+        depth: the layer that the tool draws it on, from below.
     """
 
     label: str
@@ -73,6 +82,7 @@ class Thing(NamedTuple):
     flags: Mapping[str, int] = MappingProxyType({})
     file: str = ""
     row: int = NO_ROW
+    depth: float = 0
 
 
 def polygon(points: Iterable[tuple[float, float]]) -> str:

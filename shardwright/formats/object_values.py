@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -48,13 +48,6 @@ def read_text_number(value: object, what: str) -> float:
         return read_number(float(str(value)), what)
     except ValueError:
         raise ObjectError(f"{what} is {ascii(value)[:_SHOWN]}, not a number") from None
-
-
-def read_numbers(
-    found: Mapping[str, Any], names: Sequence[str], where: str, read: Callable[[object, str], float] = read_number
-) -> list[float]:
-    """Returns the numbers of some members; see `read_number`."""
-    return [read(found.get(name), f"{where}: {name}") for name in names]
 
 
 def read_corner_box(value: object, what: str) -> Box:
@@ -188,13 +181,6 @@ def read_list(value: object, what: str) -> list[Any]:
     return value
 
 
-def each(value: object, what: str, one: str = "") -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Yields the objects of a JSON list, each after its place: `what[0]`, or `one 1`; see `read_mapping`."""
-    for i, entry in enumerate(read_list(value, what)):
-        where = f"{one} {i + 1}" if one else f"{what}[{i}]"
-        yield where, read_mapping(entry, where)
-
-
 def read_name(value: object, what: str) -> str:
     """Returns a text that is not blank; see `read_mapping`."""
     if not isinstance(value, str) or not value.strip() or not is_text(value):
@@ -212,6 +198,102 @@ def read_id(value: object) -> str:
     if isinstance(value, float):
         value = int(value) if value.is_integer() else None
     return str(value) if isinstance(value, (int, str)) and not isinstance(value, bool) else ""
+
+
+class Fields:
+    """The members of an entry. Each is read with its place, for messages: `shape 3: label is 7, not a name`.
+
+    Args:
+        value: a JSON object, or the texts of an element or a row.
+        where: its place; empty for a whole file.
+        texts: whether numbers are texts.
+
+    Raises:
+        ObjectError: it is no object. So do all that read a member, where that is something else.
+    """
+
+    __slots__ = ("_number", "get", "members", "where")
+
+    def __init__(self, value: object, where: str = "", *, texts: bool = False) -> None:
+        self.members, self.where = read_mapping(value, where or "the file"), where
+        self.get = self.members.get
+        self._number = read_text_number if texts else read_number
+
+    def place(self, name: str) -> str:
+        """Returns the place of a member."""
+        return f"{self.where}: {name}" if self.where else name
+
+    def number(self, name: str, default: object = None) -> float:
+        """Returns a coordinate or a length; see `read_number`."""
+        value = self._value(name, default)
+        # The place is for messages: to write it takes longer than to read a number.
+        if type(value) in (int, float) and -_LARGEST <= value <= _LARGEST:
+            return float(value)
+        return self._number(value, self.place(name))
+
+    def numbers(self, *names: str) -> list[float]:
+        """Returns several of them."""
+        return [self.number(name) for name in names]
+
+    def name(self, name: str, default: object = None) -> str:
+        """Returns a text that is not blank."""
+        return read_name(self._value(name, default), self.place(name))
+
+    def listed(self, name: str, default: object = None) -> list[Any]:
+        """Returns a list."""
+        return read_list(self._value(name, default), self.place(name))
+
+    def points(self, name: str, least: int = 3) -> list[tuple[float, float]]:
+        """Returns points; see `read_points`."""
+        return read_points(self.get(name), self.place(name), least)
+
+    def size(self, height: str = "height", width: str = "width") -> tuple[int, int] | None:
+        """Returns the height and width of an image; see `read_size`."""
+        rows, columns = self.get(height), self.get(width)
+        if self._number is read_text_number:
+            return read_text_size(rows or "", columns or "", self.place(""))
+        return read_size(rows, columns, self.place(""))
+
+    def inside(self, name: str, default: object = None) -> Fields:
+        """Returns the members of an object."""
+        return Fields(self._value(name, default), self.place(name))
+
+    def each(self, name: str, one: str = "", default: object = None) -> Iterator[Fields]:
+        """Yields the members of each object of a list, whose place is `name[0]`, or `one 1`."""
+        for i, entry in enumerate(self.listed(name, default)):
+            yield Fields(entry, self.place(f"{one} {i + 1}" if one else f"{name}[{i}]"))
+
+    def _value(self, name: str, default: object) -> Any:
+        """Returns a member; what is empty, or not there, is the default where there is one."""
+        value = self.get(name)
+        return value if value or default is None else default
+
+
+def whole_row(line: int, fields: Mapping[str, str]) -> Fields:
+    """Returns a row of a table, whose fields are none where their number is another than that of the header.
+
+    Raises:
+        ObjectError: they are none.
+    """
+    if not fields:
+        raise ObjectError(f"row {line}: has not as many fields as the header")
+    return Fields(fields, f"row {line}", texts=True)
+
+
+def one_size(sizes: Iterable[tuple[int, int] | None], what: str) -> tuple[int, int] | None:
+    """Returns the height and width that the parts of an entry state; `None` where none does.
+
+    Args:
+        sizes: of each part, `None` where it states none.
+        what: the parts, for messages.
+
+    Raises:
+        ObjectError: they differ.
+    """
+    stated = {size for size in sizes if size is not None}
+    if len(stated) > 1:
+        raise ObjectError(f"its {what} state several sizes of the image: {' and '.join(map(str, sorted(stated)))}")
+    return stated.pop() if stated else None
 
 
 def load_json(
@@ -234,12 +316,8 @@ def load_json(
         with open_table(path, limits.MOST_JSON_BYTES) as file:
             return parse_untrusted_json(file.read(), object_hook=object_hook)
     except ValueError as error:
-        raise UsageError(f"{path}: {json_problem(error)}. Export it from {tool} again.") from None
-
-
-def json_problem(error: ValueError) -> str:
-    """Returns why a file is not read as JSON, as the end of a sentence."""
-    return str(error) if isinstance(error, OverBudget) else f"is not JSON in UTF-8 ({error})"
+        problem = str(error) if isinstance(error, OverBudget) else f"is not JSON in UTF-8 ({error})"
+        raise UsageError(f"{path}: {problem}. Export it from {tool} again.") from None
 
 
 def parse_json(data: bytes) -> Any:

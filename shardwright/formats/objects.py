@@ -13,7 +13,6 @@ An image with several classes, or with none where others have some, makes the se
 from __future__ import annotations
 
 import json
-import os
 from abc import abstractmethod
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -23,7 +22,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from shardwright.config.input import CENTER_RULE, CLIP, LabelsConfig
+from shardwright.config.input import CENTER_RULE, CLIP
 from shardwright.dataset.ledger import MISSING_IMAGE
 from shardwright.dataset.manifest import MULTI, SINGLE
 from shardwright.errors import AnnotationError, Reading, UsageError
@@ -31,16 +30,17 @@ from shardwright.formats.base import (
     BACKGROUND,
     IGNORE,
     NO_ROW,
+    SEGMENTATION,
     SHOWN_NAMES,
     Annotation,
     AnnotationFormat,
-    FormatInput,
+    Request,
     Survey,
     Values,
     shorten,
 )
 from shardwright.formats.classes import MOST_CLASSES, SHOWN_CLASSES, ClassMap, check_names, map_classes, special_label
-from shardwright.formats.image_names import NameIndex, is_text
+from shardwright.formats.image_names import base_stem, is_text
 from shardwright.formats.listed_boxes import misread
 from shardwright.formats.object_content import Content, Entry, Thing, corners, fractions, polygon
 from shardwright.formats.object_values import ObjectError, check_pixels, may_be_fractions
@@ -84,19 +84,21 @@ class ObjectFormat(AnnotationFormat):
     dialect: CocoMasks
     _attached: Listing | None = None
 
-    def __init__(self, given: ObjectInput) -> None:
+    def __init__(self, given: Request) -> None:
         super().__init__(given)
-        self.name = os.path.basename(given.path.rstrip("/"))
+        self.name = given.name
         self._clip = given.options.beyond_image == CLIP
         self.dialect = DrawnMasks(centers=given.options.polygons == CENTER_RULE, clip=self._clip)
         self._path = given.path
         self._bytes = given.content
-        self._names = given.names
-        self._masks = given.masks
+        self._names = given.names()
+        self._masks = given.task == SEGMENTATION
         self._boxes = given.options.boxes
         self._map = ClassMap((), {})
         self._special: dict[str, int] = {}
         self._kept: list[_Kept] = []
+        # Images that input.exclude leaves out.
+        self._left_out = frozenset(map(base_stem, given.images.paths))
         self._where: dict[int, str] = {}
         self._rejected: Mapping[int, Refusal] = {}
         self._by_other = False
@@ -124,11 +126,11 @@ class ObjectFormat(AnnotationFormat):
         left_out: Counter[str] = Counter()
         missing: dict[str, Refusal] = {}
         images = _Images()
-        for entry, content in self._read():
+        for entry, content in self._read_included():
             position, other = self._position(entry), self._other_position(entry)
             images.add(entry.where, position, other)
             position = other if self._by_other and other is not None else position
-            if entry.names and len(survey.names) < SHOWN_NAMES and entry.names[0] not in survey.names:
+            if any(entry.names[:1]) and len(survey.names) < SHOWN_NAMES and entry.names[0] not in survey.names:
                 survey.names.append(entry.names[0])
             if position is not None:
                 survey.listed[position] = 1
@@ -177,6 +179,13 @@ class ObjectFormat(AnnotationFormat):
         self._where = {}
         return survey
 
+    def _read_included(self) -> Iterator[tuple[Entry, Content | AnnotationError]]:
+        """Yields what `_read` does, without the annotations of images that `input.exclude` leaves out."""
+        for entry, content in self._read():
+            excluded = self._left_out and any(base_stem(name) in self._left_out for name in entry.names)
+            if not excluded or self._position(entry) is not None:
+                yield entry, content
+
     def annotations(self) -> Iterator[Annotation]:
         labels = {**self._map.index, **(self._special if self._masks else {})}
         for position, content in self._kept:
@@ -221,8 +230,10 @@ class ObjectFormat(AnnotationFormat):
         return content
 
     def _position(self, entry: Entry) -> int | None:
-        """Returns the position of an entry's image; names with more folders come first, ambiguous ones last."""
-        return next((at for name in entry.names if name and (at := self._names.find(name)) is not None), None)
+        """Returns the position of an entry's image: the first that one of its names means, or else ends with."""
+        ways = (self._names.find, self._names.find_end)
+        places = (find(name) for find in ways for name in entry.names if name)
+        return next((place for place in places if place is not None), None)
 
     def _other_position(self, entry: Entry) -> int | None:
         try:
@@ -400,7 +411,7 @@ class ObjectFiles(ObjectFormat):
     """A format with a file for each image. `_content` takes the bytes of one.
 
     Args:
-        given: see `ObjectInput`.
+        given: what is asked.
         files: its files; by default those of `path` that have the ending.
 
     Attributes:
@@ -412,9 +423,12 @@ class ObjectFiles(ObjectFormat):
     ending: ClassVar[str] = ".json"
     folder: ClassVar[str] = ""
 
-    def __init__(self, given: ObjectInput, files: Listing | None = None) -> None:
+    def __init__(self, given: Request, files: Listing | None = None) -> None:
         super().__init__(given)
-        self._files = ending_with(list_inputs(given.path), self.ending) if files is None else files
+        listing = ending_with(list_inputs(given.path), self.ending) if files is None else files
+        left_out = given.images.paths
+        kept = [i for i in range(len(listing.keys)) if listing.path(i) not in left_out] if left_out else ()
+        self._files = listing.part(kept) if len(kept) else listing
         self._attached = self._files
         if files is None and not self._files.keys:
             kind = self.ending.strip(".").upper()
@@ -448,25 +462,6 @@ class ObjectFiles(ObjectFormat):
             problem = "the file cannot be read; check its permissions"
         entry = Entry(self._names_in(number, data), self._files.keys[number], None, self._other_name(number, data))
         return entry, ObjectError(problem) if problem else self._try(data)
-
-
-@dataclass(frozen=True, kw_only=True)
-class ObjectInput(FormatInput):
-    """The arguments of these formats.
-
-    Attributes:
-        path: absolute path of the file or the folder.
-        names: how they name images.
-        options: `input.labels`.
-        masks: whether masks are read.
-        content: the bytes of the file, where they were read already.
-    """
-
-    path: str
-    names: NameIndex
-    options: LabelsConfig
-    masks: bool
-    content: bytes | None = None
 
 
 class _Kept(NamedTuple):

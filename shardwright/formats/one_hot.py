@@ -2,7 +2,7 @@
 
 If every row has one 1, an image has one class; otherwise any number of them. The classes are those of `input.classes`
 where all of them are headers; else all columns but the image's and those that are named for something else, and then
-every value must be 0 or 1. They come in the order of the columns.
+every value must be 0 or 1. They come in the order of the columns. A column `Unlabeled` is no class.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from shardwright.formats.tables import IMAGE, Table, TableRow, shown_header
 from shardwright.running.progress import counted
 
 _FLAGS = {"true": 1, "false": 0}
+_UNLABELED = ("unlabeled", "unlabelled")
 _SHOWN = 40
 
 
@@ -94,7 +95,9 @@ def detect_one_hot(
     Raises:
         UsageError: some columns hold 0 and 1 only, others do not; or there is no header that names the classes.
     """
-    free = {i: header for i, header in enumerate(table.header) if i not in taken and header}
+    # Roboflow's `Unlabeled` is of images without a class.
+    known = [i for i, name in enumerate(table.header) if name in (classes or ()) or name.lower() not in _UNLABELED]
+    free = {i: table.header[i] for i in known if i not in taken and table.header[i]}
     named = classes is not None and set(classes) <= set(free.values())
     columns = {i: header for i, header in free.items() if not named or header in (classes or ())}
     flags = [i for i in columns if all(flag(row.fields[i]) in (-1, 0, 1) for row in table.first_rows)]
@@ -122,11 +125,10 @@ def detect_one_hot(
         return None
     if not named and contrary:
         column, found = next(iter(contrary.items()))
-        shown = shown_header([columns[i] for i in sound[:3]])
         raise UsageError(
-            f"{table.path}: no column of classes was found. The columns {shown} "
-            f"may be one class each, but {columns[column]!r} is not ({found}). Name the classes in input.classes, or "
-            "the column of classes in input.labels.columns.label."
+            f"{table.path}: no column of classes was found. The columns "
+            f"{shown_header([columns[i] for i in sound[:3]])} may be one class each, but {columns[column]!r} is not "
+            f"({found}). Name the classes in input.classes, or the column of classes in input.labels.columns.label."
         )
     counted = "every row has one 1" if one_each else "not every row has one 1"
     if table.headless and classes is None:
@@ -135,8 +137,7 @@ def detect_one_hot(
             "header names. Write the header above it: image, and the names of the classes."
         )
     reason = f"the columns {'of input.classes' if named else 'hold 0 and 1 only'}; {counted}"
-    several = not one_each if multi is None else multi
-    return OneHot(columns, -1 if -1 in values and not mixed else 0, several, reason)
+    return OneHot(columns, -1 if -1 in values and not mixed else 0, not one_each if multi is None else multi, reason)
 
 
 def flag(field: str) -> int | None:

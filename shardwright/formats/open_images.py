@@ -15,16 +15,17 @@ from __future__ import annotations
 
 import csv
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from shardwright.errors import UsageError
+from shardwright.formats.base import Request
 from shardwright.formats.head import Head
 from shardwright.formats.image_names import FileEnds
 from shardwright.formats.mask_values import MaskFiles
-from shardwright.formats.object_content import Content, Entry, Thing
-from shardwright.formats.object_values import ObjectError, read_numbers, read_text_number
-from shardwright.formats.objects import ObjectInput, ObjectTable
+from shardwright.formats.object_content import FRACTIONS, Content, Entry, Thing
+from shardwright.formats.object_values import Fields, ObjectError, whole_row
+from shardwright.formats.objects import ObjectTable
 from shardwright.formats.panoptic import FileMasks
 from shardwright.formats.tables import Table, rows_by_name
 from shardwright.images.boxes import Box
@@ -45,7 +46,6 @@ _FLAGS = {
 _DESCRIPTIONS = "class-descriptions"
 # FiftyOne downloads the tables into the folder `labels`, and the names into the folder next to it.
 _FIFTYONE_FOLDER, _FIFTYONE_CLASSES = "metadata", "classes.csv"
-_FRACTIONS = (1, 1)
 
 
 class OpenImages(ObjectTable):
@@ -57,7 +57,7 @@ class OpenImages(ObjectTable):
     def sniff(head: Head) -> str:
         return "a CSV of Open Images" if _is_table(head.header) else ""
 
-    def __init__(self, given: ObjectInput) -> None:
+    def __init__(self, given: Request) -> None:
         super().__init__(given)
         self._table = Table.open(given.path, given.content)
         if not _is_table(self._table.header):
@@ -81,35 +81,27 @@ class OpenImages(ObjectTable):
             yield Entry([name] if name else [], f"{self.name}, row {rows[0][0]}", rows)
 
     def _content(self, raw: Any) -> Content:
-        content = Content(boxes_in=_FRACTIONS)
+        content = Content(boxes_in=FRACTIONS)
         for line, fields in raw:
-            where = f"row {line}"
-            if not fields:
-                raise ObjectError(f"{where}: has not as many fields as the header")
+            one = whole_row(line, fields)
             label = fields[CLASS].strip()
             label = self._described.get(label, label)
             if MASK in fields:
-                content.things.append(self._mask(label, fields, where))
+                content.things.append(self._mask(label, one))
             elif EDGES[0] in fields:
                 flags = {flag: int(fields.get(column, "0").strip() == "1") for column, flag in _FLAGS.items()}
-                content.things.append(
-                    Thing(label, None, Box(*read_numbers(fields, EDGES, where, read_text_number)), flags)
-                )
-            elif read_text_number(fields[CONFIDENCE], f"{where}: {CONFIDENCE}") == 1:
+                content.things.append(Thing(label, None, Box(*one.numbers(*EDGES)), flags))
+            elif one.number(CONFIDENCE) == 1:
                 content.tags.append(label)
             else:
                 content.left_out["classes of images with a confidence below 1"] += 1
         return content
 
-    def _mask(self, label: str, fields: Mapping[str, str], where: str) -> Thing:
-        name = self._ends.find(fields[MASK])
+    def _mask(self, label: str, one: Fields) -> Thing:
+        name = self._ends.find(str(one.get(MASK)))
         if name is None:
-            raise ObjectError(f"{where}: there is no file {ascii(fields[MASK])[:80]} near {self.name}")
-        edges = (
-            Box(*read_numbers(fields, _MASK_EDGES, where, read_text_number))
-            if fields.get(_MASK_EDGES[0], "").strip()
-            else None
-        )
+            raise ObjectError(f"{one.where}: there is no file {ascii(one.get(MASK))[:80]} near {self.name}")
+        edges = Box(*one.numbers(*_MASK_EDGES)) if one.get(_MASK_EDGES[0], "").strip() else None
         return Thing(label, None, edges, file=name)
 
 

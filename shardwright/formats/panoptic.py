@@ -8,28 +8,20 @@ categories in the order of their ids. Source: the COCO data format (cocodataset.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
+from shardwright.formats.base import Request
 from shardwright.formats.coco import CROWD, CocoTable
 from shardwright.formats.head import Head
 from shardwright.formats.image_names import FileEnds
 from shardwright.formats.mask_values import FetchedFiles, MaskFiles, check_size
 from shardwright.formats.object_content import Content, Entry, Thing
-from shardwright.formats.object_values import (
-    ObjectError,
-    each,
-    read_corner_box,
-    read_id,
-    read_mapping,
-    read_name,
-    read_size,
-)
-from shardwright.formats.objects import ObjectInput
+from shardwright.formats.object_values import Fields, ObjectError, read_corner_box, read_id, read_name
 from shardwright.images.colors import COLOR
 from shardwright.masks.drawn import DrawnMasks
 from shardwright.masks.mask_pixels import MaskFileError, value_runs
@@ -50,7 +42,7 @@ class Panoptic(CocoTable):
     def sniff(head: Head) -> str:
         return "COCO panoptic JSON" if head.has_annotations_with("segments_info") else ""
 
-    def __init__(self, given: ObjectInput) -> None:
+    def __init__(self, given: Request) -> None:
         super().__init__(given)
         folder, name = os.path.split(given.path)
         listing = list_inputs(folder)
@@ -73,23 +65,22 @@ class Panoptic(CocoTable):
             yield Entry(names, f"{self.name}, annotations[{i}]", (image, annotation))
 
     def _content(self, raw: tuple[Any, Any]) -> Content:
-        image = read_mapping(raw[0], "its image in images")
-        annotation = read_mapping(raw[1], "the annotation")
+        image, annotation = Fields(raw[0], "its image in images"), Fields(raw[1], "the annotation")
         name = read_name(annotation.get("file_name"), "file_name")
         file = self._ends.find(name)
         if file is None:
             raise ObjectError(f"there is no file {ascii(name)[:80]} next to {self.name}")
-        size = read_size(image.get("height"), image.get("width"), "")
-        segments = each(annotation.get("segments_info"), "segments_info", "segment")
-        return Content([self._segment(one, where, file) for where, one in segments], size=size)
+        annotation.where = ""
+        things = [self._segment(one, file) for one in annotation.each("segments_info", "segment", [])]
+        return Content(things, size=image.size())
 
-    def _segment(self, one: Mapping[str, Any], where: str, file: str) -> Thing:
+    def _segment(self, one: Fields, file: str) -> Thing:
         number, category = one.get("id"), read_id(one.get("category_id"))
         if type(number) is not int or not 0 < number < _MOST_ID:
-            raise ObjectError(f"{where}: the id is {ascii(number)[:40]}, not a color as a number")
+            raise ObjectError(f"{one.where}: the id is {ascii(number)[:40]}, not a color as a number")
         if category not in self._labels:
-            raise ObjectError(f"{where}: the category id {ascii(one.get('category_id'))[:40]} is not in categories")
-        box = None if one.get("bbox") is None else read_corner_box(one["bbox"], f"{where}: bbox")
+            raise ObjectError(f"{one.where}: the category id {ascii(one.get('category_id'))[:40]} is not in categories")
+        box = None if one.get("bbox") is None else read_corner_box(one.get("bbox"), one.place("bbox"))
         flags = {CROWD: int(one.get("iscrowd") in (1, True))}
         return Thing(self._labels[category], None, box, flags, f"{number}{_MARK}{file}")
 

@@ -102,11 +102,7 @@ class ParquetFile:
             yield from map(list, zip(*fields, strict=True))
 
     def rows(self, names: Collection[str]) -> Iterator[dict[str, Any]]:
-        """Yields the chosen columns of each row as Python values; classes have their names.
-
-        Args:
-            names: the columns.
-        """
+        """Yields the chosen columns of each row as Python values; classes have their names."""
         chosen = [column for column in self.columns if column.name in names]
         most = _MOST_IMAGE_PAGE if any(column.image for column in chosen) else _MOST_PAGE
         for batch in self._batches(chosen, most):

@@ -7,6 +7,8 @@ else the values themselves: without the palette, the values need not be VOC's cl
 A file `labelmap.txt`, as CVAT and datumaro write it, states the names in the order of the values, and their colors.
 `class_names.txt` of LabelMe's labelme2voc and `classes.txt` of our export have the names alone.
 
+The trees of several years next to each other, as in `VOCdevkit/VOC2007` and `VOCdevkit/VOC2012`, are one set.
+
 Boxes become features in the layout of the TensorFlow Object Detection API (`shardwright.images.boxes`). An image is
 annotated when it has a mask. The lists in `ImageSets/Segmentation` state the split of an image. Source: the VOC2012
 development kit (see `voc_xml`).
@@ -21,20 +23,28 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import numpy as np
 
-from shardwright.config.input import LabelsConfig
 from shardwright.dataset.ledger import MISSING_IMAGE
 from shardwright.dataset.manifest import IGNORED
 from shardwright.errors import ConfigError, UsageError
-from shardwright.formats.base import NO_LABEL, NO_ROW, SHOWN_NAMES, Annotation, AnnotationFormat, FormatInput, Survey
+from shardwright.formats.base import (
+    CLASSIFICATION,
+    NO_LABEL,
+    NO_ROW,
+    SHOWN_NAMES,
+    Annotation,
+    AnnotationFormat,
+    Request,
+    Survey,
+)
 from shardwright.formats.classes import ClassMap, map_classes, names_by_line
 from shardwright.formats.head import Head
-from shardwright.formats.image_names import NameIndex, base_stem
+from shardwright.formats.image_names import base_stem
 from shardwright.formats.mask_evidence import detect_values
 from shardwright.formats.mask_images import check_second, list_masks
 from shardwright.formats.mask_names import ImageStems, MaskName
 from shardwright.formats.mask_values import MaskFiles, ValueMap, have_ids, listed_ids, map_ids
 from shardwright.formats.object_content import Entry
-from shardwright.formats.objects import ObjectInput, ending_with
+from shardwright.formats.objects import ending_with
 from shardwright.formats.voc_xml import VocBoxes
 from shardwright.images.colors import COLOR
 from shardwright.masks.mask_pixels import MaskFileError, MaskImage
@@ -43,6 +53,7 @@ from shardwright.storage import (
     EmptyListing,
     Listing,
     Refusal,
+    is_folder,
     list_inputs,
     list_names,
     map_threads,
@@ -53,6 +64,7 @@ from shardwright.storage import (
 from shardwright.storage.limits import MOST_LIST_BYTES
 
 _BORDER = 255
+_YEARS = range(2005, 2013)
 MASKS, OBJECTS = "SegmentationClass", "SegmentationObject"
 _BOXES, _LISTS = "Annotations", "ImageSets/Segmentation"
 # A union of two others.
@@ -75,9 +87,7 @@ class PascalVoc(AnnotationFormat):
     """The whole tree.
 
     Args:
-        given: see `FormatInput`; the images are those of `JPEGImages`.
-        folder: what holds `SegmentationClass`.
-        options: `input.labels`.
+        given: what is asked; the images are those of `JPEGImages`, and the path has `SegmentationClass`.
     """
 
     format = "pascal_voc"
@@ -85,19 +95,12 @@ class PascalVoc(AnnotationFormat):
 
     @staticmethod
     def sniff(head: Head) -> str:
-        return MASKS if head.holds(MASKS) else ""
+        return MASKS if head.holds(MASKS) or (head.folder and _trees(head.path)) else ""
 
-    def __init__(self, given: FormatInput, folder: str, options: LabelsConfig) -> None:
+    def __init__(self, given: Request) -> None:
         super().__init__(given)
-        self._given = ObjectInput(
-            images=given.images,
-            classes=given.classes,
-            path=folder,
-            names=NameIndex(given.images.keys, given.images.skip),
-            options=options,
-            masks=False,
-        )
-        self.name = os.path.basename(folder.rstrip("/"))
+        self._given = dataclasses.replace(given, task=CLASSIFICATION, notes=())
+        folder, options, self.name = given.path, given.options, given.name
         self.dialect = MaskFiles(folder, {}, given.images.max_pixels, options.unlisted_values, values=options.values)
         self._stems = ImageStems(given.images.keys, given.images.skip)
         self._masks = _part(folder, MASKS, list_masks)
@@ -271,7 +274,7 @@ class _Boxes(VocBoxes):
 
     def __init__(
         self,
-        given: ObjectInput,
+        given: Request,
         files: Listing,
         find: Callable[[str], int | None],
         classes: Callable[[Mapping[str, str]], ClassMap],
@@ -358,7 +361,24 @@ def _list(path: str, ending: str) -> Listing:
 
 
 def _part(folder: str, part: str, list_files: Callable[[str], Listing]) -> Listing:
-    """Returns the files of a part of the tree, named from the folder."""
+    """Returns the files of a part of the tree, or of all years' trees, named from the folder."""
+    parts = [_below(folder, f"{tree}{part}", list_files) for tree in _trees(folder) or ("",)]
+    files = [(one, i) for one in parts for i in range(len(one.keys))]
+    return Listing.joined(folder, files, [refusal for one in parts for refusal in one.refused])
+
+
+def _trees(folder: str) -> list[str]:
+    """Returns the trees of years in a folder; none where it is a tree itself."""
+    years = [f"VOC{year}/" for year in _YEARS] if "voc" in os.path.basename(folder.rstrip("/")).lower() else []
+    return (
+        []
+        if is_folder(os.path.join(folder, MASKS))
+        else [year for year in years if is_folder(os.path.join(folder, year, MASKS))]
+    )
+
+
+def _below(folder: str, part: str, list_files: Callable[[str], Listing]) -> Listing:
+    """Returns the files of a folder in another one, named from that."""
     listing = list_files(os.path.join(folder, part))
     return dataclasses.replace(
         listing,

@@ -98,11 +98,6 @@ def holds_records(files: Listing) -> str:
 def list_records(found: Listing, *, task: str, columns: Mapping[str, str]) -> RecordFiles:
     """Scans all files once.
 
-    Args:
-        found: the files.
-        task: `segmentation` or `classification`.
-        columns: `input.labels.columns`.
-
     Raises:
         UsageError: no record is a tf.train.Example; or see `detect_roles`.
     """

@@ -18,12 +18,13 @@ from shardwright.formats.head import NUMBER, Head
 from shardwright.label_formats import AUTO, BY_NAME, FORMATS, LabelFormat
 
 _BOXES_ELSEWHERE = "Write the boxes as a CSV with the header image,xmin,ymin,xmax,ymax,label, or as COCO JSON."
-
+_COCO = "Write the set as COCO JSON."
 
 _PARQUET = (
     "Parquet with the images in it",
     "Give the file as input.images, without annotations; or write the images as files.",
 )
+_MIT = ("XML of MIT's LabelMe", "Export COCO, or JSON of the program labelme, from the tool that wrote it.")
 # What is not read, by the members of its JSON, or the ending and the first line of its other files.
 _FOREIGN: Mapping[tuple[str, ...], tuple[str, str]] = {
     ("imgHeight", "imgWidth", "objects"): (
@@ -39,6 +40,9 @@ _FOREIGN: Mapping[tuple[str, ...], tuple[str, str]] = {
     ("videoSettings", "tags"): ("VoTT JSON", "Export CSV from VoTT."),
     ("name", "labels", "attributes"): ("BDD100K JSON", _BOXES_ELSEWHERE),
     ("image", "annotations"): ("CreateML JSON", "Export COCO from the tool that wrote it."),
+    ("file_name", "image_id", "annotations"): ("detectron2's dicts of a data set", _COCO),
+    ("filename", "ann"): ("MMDetection's list of images", _COCO),
+    ("item", "annotations"): ("V7 Darwin JSON", "Export COCO from V7."),
 }
 _FOREIGN_LINES = {
     (".txt", rf"[A-Za-z_]+(?:\s+{NUMBER}){{14,15}}$"): ("KITTI text files of boxes", _BOXES_ELSEWHERE),
@@ -47,6 +51,7 @@ _FOREIGN_LINES = {
         _BOXES_ELSEWHERE,
     ),
     (".txt", r"(?:-?\d+,){7}-?\d+,?$"): ("VisDrone text files of boxes", _BOXES_ELSEWHERE),
+    (".txt", rf"\S+\.\w+(?:\s+(?:{NUMBER},){{4}}\d+)+$"): ("keras-yolo3's lines of boxes", _BOXES_ELSEWHERE),
     (".csv", r"(?i:(?:(?:train|training|validation|validate|test|unassigned),)?gs://)"): (
         "an import CSV of Vertex AI or AutoML, without a header",
         "Export JSON lines from Vertex AI, or write a table with the header image,label.",
@@ -72,10 +77,6 @@ class Decision(NamedTuple):
 
 def decide(label_format: str, head: Head) -> Decision:
     """Decides on a format.
-
-    Args:
-        label_format: `input.labels.format`.
-        head: of the file or the folder.
 
     Raises:
         UsageError: the files are known, and not read.
@@ -112,6 +113,7 @@ def recognize(head: Head) -> Decision | None:
         return best if 2 * inside.count(best) > len(inside) else None
     known = [_PARQUET] if head.parquet is not None and any(column.image for column in head.parquet.columns) else []
     known += [foreign for members, foreign in _FOREIGN.items() if head.has(*members)]
+    known += [_MIT] if head.xml_root == "annotation" else []  # Those of Pascal VOC are recognized.
     for (ending, line), foreign in _FOREIGN_LINES.items():
         known += [foreign] if head.ending == ending and re.match(line, head.line) else []
     return Decision(None, called=known[0][0], fix=known[0][1]) if known else None

@@ -36,7 +36,7 @@ from shardwright.dataset.manifest import IGNORED
 from shardwright.errors import Reading, UsageError
 from shardwright.formats.base import IGNORE, Survey
 from shardwright.formats.classes import ClassMap, as_integer
-from shardwright.formats.export_record import RECORD_FILE, ExportRecord
+from shardwright.formats.export_record import RECORD_FILE
 from shardwright.formats.object_values import ObjectError, read_text_size
 from shardwright.formats.rows import CsvFormat, RawAnnotation, TableInput
 from shardwright.formats.table_values import class_readings, describes_object
@@ -75,19 +75,14 @@ _MOST_SAMPLES, _IMAGES, _TRIED_IMAGES = 256, 32, 256
 
 
 class RleCsv(CsvFormat):
-    """Run lengths: image and class are in one column (`image_label`), in two, or the only class is not named.
-
-    Args:
-        given: the table.
-        code: `runs`, `order` and `base` where they are configured.
-        record: of the export of ours that the table is.
-    """
+    """Run lengths: image and class are in one column (`image_label`), in two, or the only class is not named."""
 
     format = "rle_csv"
     dialect: Dialect
 
-    def __init__(self, given: TableInput, code: Mapping[str, str | int], record: ExportRecord | None = None) -> None:
+    def __init__(self, given: TableInput) -> None:
         super().__init__(given)
+        code, record = given.options.rle.given, given.record
         self._record = record
         # Codes of ours have no such words; `-1` tells relative codes from others.
         self._words = _WORDS - {_NO_MASK} if record is None else frozenset[str]()
@@ -421,7 +416,18 @@ class _Codes:
                     f"{self.where}: holds COCO counts, which go column by column. Remove input.labels.rle.order."
                 )
             return COUNTS, f"the numbers of {counts} rows are counts that fill their images"
+        self._check_lengths()
         return (ABSOLUTE, "") if is_absolute else self._relative_or_absolute()
+
+    def _check_lengths(self) -> None:
+        """Checks that not all numbers of codes ascend, which lengths do not: they are positions, too."""
+        codes = [numbers for sample in self.samples if (numbers := read_numbers(sample.text)) is not None]
+        ascending = [bool((numbers[1:] >= numbers[:-1]).all()) for numbers in codes if len(numbers) > 4]
+        if len(ascending) >= _SEVERAL and all(ascending):
+            raise UsageError(
+                f"{self.where}: all numbers of each of the first {len(ascending)} codes ascend, so the second of a "
+                "pair is the last pixel of a run, and not its length. Write starts and lengths."
+            )
 
     def _relative_or_absolute(self) -> tuple[str, str]:
         """Decides by codes of several runs, and by the outlines of their masks where both meanings fit the image.

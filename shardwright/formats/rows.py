@@ -5,19 +5,24 @@ Rows are read twice: `survey` matches them with images and classes, `annotations
 
 from __future__ import annotations
 
-import os
+import codecs
 from abc import abstractmethod
 from array import array
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
 
 from shardwright.config.input import LabelsConfig
 from shardwright.dataset.ledger import MISSING_IMAGE
 from shardwright.dataset.manifest import NONE, SINGLE
 from shardwright.errors import CheckFailed, UsageError
-from shardwright.formats.base import NO_LABEL, SHOWN_NAMES, Annotation, AnnotationFormat, FormatInput, Survey, Values
+from shardwright.formats.base import NO_LABEL, SHOWN_NAMES, Annotation, AnnotationFormat, Request, Survey, Values
 from shardwright.formats.classes import MOST_CLASSES, ClassMap, map_classes
 from shardwright.formats.columns import FurtherColumns
 from shardwright.formats.image_names import NameIndex
@@ -26,6 +31,8 @@ from shardwright.storage import Refusal
 from shardwright.storage.fingerprint import canonical_json, text_number
 
 CAPTION_FEATURE = "image/caption/text"
+_LINE_FEED = 10
+Numbers = npt.NDArray[np.int32]
 
 
 class RawAnnotation(NamedTuple):
@@ -58,9 +65,8 @@ class RowFormat(AnnotationFormat):
     """A file of rows.
 
     Args:
-        given: see `FormatInput`.
-        path: the file.
-        names: how rows name images.
+        given: what is asked.
+        names: how rows name images; by default as all annotations do.
         captioned: whether rows have captions.
         further: columns that become features.
         hint: see `Survey.hint`.
@@ -73,22 +79,24 @@ class RowFormat(AnnotationFormat):
 
     def __init__(
         self,
-        given: FormatInput,
-        path: str,
-        names: NameIndex,
+        given: Request,
+        names: NameIndex | None = None,
         *,
         captioned: bool = False,
         further: FurtherColumns | None = None,
         hint: str = "",
     ) -> None:
         super().__init__(given)
-        self.name = os.path.basename(path)
-        self._path = path
-        self._names = names
+        self.name = given.name
+        self._path = given.path
+        self._bytes = given.content
+        self._names = names or given.names()
         self._captioned = captioned
         self._further = further
         self._hint = hint
         self._map: ClassMap | None = None
+        # Image and line of each sound row, where rows can be found by them.
+        self._places: tuple[array[int], array[int]] | None = None
 
     @abstractmethod
     def _raw_annotations(self) -> Iterator[RawAnnotation]:
@@ -110,8 +118,12 @@ class RowFormat(AnnotationFormat):
         values: dict[str, str] = {}
         survey = Survey(classes=(), listed=bytearray(len(self._images.keys)), hint=self._hint)
         missing: dict[str, int] = {}
+        places = self._places = (array("i"), array("i")) if self._places is not None else None
         for annotation in self._raw_annotations():
             image, problem = annotation.image, annotation.problem
+            if places is not None and image is not None and not problem:
+                places[0].append(image)
+                places[1].append(annotation.line)
             if len(survey.names) < SHOWN_NAMES and annotation.name and annotation.name not in survey.names:
                 survey.names.append(annotation.name)
             if problem:
@@ -176,13 +188,13 @@ class RowFormat(AnnotationFormat):
 
 
 @dataclass(frozen=True, kw_only=True)
-class TableInput(FormatInput):
-    """A table and what it is read with.
+class TableInput(Request):
+    """A table, and what is asked of it.
 
     Attributes:
-        table: the CSV.
+        table: the table.
         columns: role -> number of its column.
-        names: how rows name images.
+        by_name: how rows name images.
         further: columns that become features.
         captions: numbers of the columns of captions.
         hint: see `Survey.hint`.
@@ -190,7 +202,7 @@ class TableInput(FormatInput):
 
     table: Table
     columns: Mapping[str, int]
-    names: NameIndex
+    by_name: NameIndex
     further: FurtherColumns
     captions: tuple[int, ...] = ()
     hint: str = ""
@@ -200,18 +212,52 @@ class CsvFormat(RowFormat):
     """A table of annotations; as it is, one whose rows have an image, captions and numbers, and no class."""
 
     def __init__(self, given: TableInput) -> None:
-        super().__init__(
-            given,
-            given.table.path,
-            given.names,
-            captioned=bool(given.captions),
-            further=given.further if given.further.given else None,
-            hint=given.hint,
-        )
+        further = given.further if given.further.given else None
+        super().__init__(given, given.by_name, captioned=bool(given.captions), further=further, hint=given.hint)
         self._table = given.table
         self._columns = given.columns
         self._captions = given.captions
         self._newest: array[int] | None = None
+        content = given.table.content
+        # A line may end with a carriage return alone, and lines are counted by their line feeds here.
+        if type(given.table) is Table and content is not None and content.count(b"\r") == content.count(b"\r\n"):
+            self._places = array("i"), array("i")
+
+    def reader(self) -> Callable[[Sequence[int]], Iterator[Annotation]] | None:
+        if self._places is None or self._table.content is None:
+            return None
+        images, lines = (np.array(numbers, np.int32) for numbers in self._places)
+        line_begins = np.append(0, np.flatnonzero(np.frombuffer(self._table.content, np.uint8) == _LINE_FEED) + 1)
+        # What comes before the next sound row is part of one, or belongs to no image.
+        begins = np.append(line_begins[lines - 1], len(self._table.content)).astype(np.int32)
+        order = np.argsort(images, kind="stable").astype(np.int32)
+        return partial(self._read_rows, order, images[order], np.append(lines, lines[-1:] + 1), begins)
+
+    def _read_rows(
+        self, order: Numbers, images: Numbers, lines: Numbers, begins: Numbers, of: Sequence[int]
+    ) -> Iterator[Annotation]:
+        """Reads the rows of some images, as a table of their lines alone.
+
+        Args:
+            order: numbers of the rows in the order of their images, int32 (n,).
+            images: these images, int32 (n,).
+            lines: the first line of each row, and one after the last, int32 (n + 1,).
+            begins: likewise the first byte.
+            of: the images to read.
+        """
+        content = self._table.content
+        assert content is not None, "see `reader`"
+        bounds = zip(np.searchsorted(images, of), np.searchsorted(images, of, "right"), strict=True)
+        rows = np.sort(np.concatenate([order[:0], *(order[begin:end] for begin, end in bounds)]))
+        pieces = zip(begins[rows].tolist(), begins[rows + 1].tolist(), strict=True)
+        # A byte order mark at the start of a row would not be one there.
+        text = b"".join([codecs.BOM_UTF8, *(content[begin:end] for begin, end in pieces)])
+        counts = lines[rows + 1] - lines[rows]
+        line_of = dict(zip((np.cumsum(counts) - counts + 1).tolist(), lines[rows].tolist(), strict=True))
+        part = copy(self)
+        part._table = replace(self._table, content=text, headless=True)
+        for image, label, mask, line, values, size in part.annotations():
+            yield Annotation(image, label, mask, line_of[line], values, size)
 
     @property
     def header(self) -> tuple[str, ...]:

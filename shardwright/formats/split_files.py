@@ -17,7 +17,7 @@ from shardwright.config.input import LabelsConfig
 from shardwright.config.split import split_word, stated_split
 from shardwright.dataset.manifest import MULTI
 from shardwright.errors import UsageError
-from shardwright.formats.base import Annotation, AnnotationFormat, FormatInput, Images, Survey
+from shardwright.formats.base import Annotation, AnnotationFormat, Request, Survey
 from shardwright.storage import Listing, Refusal, list_inputs
 from shardwright.storage.listing import is_several
 
@@ -34,20 +34,6 @@ class SplitFile(NamedTuple):
     path: str
     key: str
     split: str
-
-
-class Opening(NamedTuple):
-    """The arguments with which a file is opened.
-
-    Attributes:
-        path: the file, or `None` where the images themselves state classes.
-        classes: `input.classes`, or the classes of all files.
-        images: the images.
-    """
-
-    path: str | None
-    classes: Mapping[str, int | None] | None
-    images: Images
 
 
 def find_files(folder: str, files: Mapping[str, str]) -> list[SplitFile]:
@@ -81,15 +67,16 @@ class SplitFiles(AnnotationFormat):
     """Annotations in several files.
 
     Args:
-        given: see `FormatInput`.
+        given: what is asked.
         files: the files.
         open_file: opens one of them.
     """
 
     def __init__(
-        self, given: FormatInput, files: Sequence[SplitFile], open_file: Callable[[Opening], AnnotationFormat]
+        self, given: Request, files: Sequence[SplitFile], open_file: Callable[[Request], AnnotationFormat]
     ) -> None:
         super().__init__(given)
+        self._given = given
         self._files = files
         self._open = open_file
         self._sources = [self._opened(file, given.classes) for file in files]
@@ -160,7 +147,8 @@ class SplitFiles(AnnotationFormat):
         first = [folder for folder in sorted(tops) if file.split and split_word(folder) == file.split]
         if near.startswith(images.root.rstrip("/") + "/"):
             first.insert(0, near.removeprefix(images.root.rstrip("/") + "/"))
-        return self._open(Opening(file.path, classes, dataclasses.replace(images, first=tuple(first))))
+        images = dataclasses.replace(images, first=tuple(first))
+        return self._open(dataclasses.replace(self._given, path=file.path, classes=classes, images=images))
 
     def _join(self, joined: Survey, one: Survey, before: Sequence[Survey]) -> None:
         """Adds the result of reading a further file."""

@@ -19,23 +19,14 @@ import binascii
 import os
 import zlib
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from shardwright.errors import UsageError
+from shardwright.formats.base import Request
 from shardwright.formats.head import Head
 from shardwright.formats.object_content import Content, Thing, polygon, shape
-from shardwright.formats.object_values import (
-    ObjectError,
-    each,
-    parse_json,
-    read_list,
-    read_mapping,
-    read_name,
-    read_points,
-    read_size,
-)
-from shardwright.formats.objects import ObjectFiles, ObjectInput
+from shardwright.formats.object_values import Fields, ObjectError, parse_json, read_points
+from shardwright.formats.objects import ObjectFiles
 from shardwright.images.boxes import Box
 from shardwright.storage import Listing, list_inputs, list_names, read_bytes
 from shardwright.untrusted.budget import Budget, OverBudget
@@ -59,7 +50,7 @@ class Supervisely(ObjectFiles):
     def sniff(head: Head) -> str:
         return "Supervisely JSON, a file for each image" if head.has("objects", "size", "tags") else ""
 
-    def __init__(self, given: ObjectInput) -> None:
+    def __init__(self, given: Request) -> None:
         root, below = _project(given.path.rstrip("/"))
         listing = list_inputs(root)
         keys = [key for key in listing.keys if key.startswith(below) and key.lower().endswith(self.ending)]
@@ -77,14 +68,13 @@ class Supervisely(ObjectFiles):
         return [*self._below_images([*at, parts[-1]]), "/".join([*at, parts[-1]]), parts[-1]]
 
     def _content(self, raw: bytes) -> Content:
-        document = read_mapping(parse_json(raw), "the file")
-        if "objects" not in document:
+        document = Fields(parse_json(raw))
+        if "objects" not in document.members:
             raise ObjectError("has no `objects`, so it is not Supervisely's")
-        stated = read_mapping(document.get("size"), "size")
-        content = Content(size=read_size(stated.get("height"), stated.get("width"), "size: "))
+        content = Content(size=document.inside("size").size())
         unpacked = 0
-        for where, one in each(document["objects"], "objects"):
-            found = _thing(one, where, content.left_out)
+        for one in document.each("objects", default=[]):
+            found = _thing(one, content.left_out)
             if found is not None:
                 content.things.append(found)
                 unpacked += len(found.shape or "")
@@ -92,8 +82,8 @@ class Supervisely(ObjectFiles):
                     BUDGET.check_unpacked(unpacked, len(raw))
                 except OverBudget as error:
                     raise ObjectError(str(error)) from None
-        for where, one in each(document.get("tags") or [], "tags"):
-            name, value = read_name(one.get("name"), f"{where}: name"), one.get("value")
+        for one in document.each("tags", default=[]):
+            name, value = one.name("name"), one.get("value")
             content.tags.append(name if value is None else f"{name}={value}")
         return content
 
@@ -112,29 +102,26 @@ def _titles(files: Listing) -> list[str]:
     number = list(files.keys).index(_META)
     problem = f"{files.path(number)}: is not the meta.json of Supervisely. Export the project again."
     try:
-        meta = read_mapping(parse_json(read_bytes(files.path(number), files.pin(number), _MOST_PNG_BYTES)), _META)
-        return [read_name(one.get("title"), "title") for _, one in each(meta.get("classes"), "classes")]
+        meta = Fields(parse_json(read_bytes(files.path(number), files.pin(number), _MOST_PNG_BYTES)))
+        return [one.name("title") for one in meta.each("classes")]
     except (OSError, ObjectError) as error:
         raise UsageError(f"{problem} ({error})") from None
 
 
-def _thing(one: Mapping[str, Any], where: str, left_out: Counter[str]) -> Thing | None:
-    label = read_name(one.get("classTitle"), f"{where}: classTitle")
-    kind = str(one.get("geometryType") or one.get("shape"))
+def _thing(one: Fields, left_out: Counter[str]) -> Thing | None:
+    label, kind = one.name("classTitle"), str(one.get("geometryType") or one.get("shape"))
     if kind == "bitmap":
-        return _bitmap(label, read_mapping(one.get("bitmap"), f"{where}: bitmap"), where)
+        return _bitmap(label, one.inside("bitmap"))
     if kind not in ("polygon", "rectangle"):
         left_out[_KNOWN_WITHOUT_AREA.get(kind, f"objects of the geometry {ascii(kind)[:20]}")] += 1
         return None
-    points = read_mapping(one.get("points"), f"{where}: points")
-    outline = read_points(points.get("exterior"), f"{where}: exterior", 3 if kind == "polygon" else 2)
+    points = one.inside("points")
+    outline = points.points("exterior", 3 if kind == "polygon" else 2)
     if kind == "rectangle":
         columns, rows = zip(*outline, strict=True)
         return Thing(label, None, Box(min(columns), min(rows), max(columns) + 1, max(rows) + 1))
-    holes = [
-        read_points(hole, f"{where}: interior {i + 1}")
-        for i, hole in enumerate(read_list(points.get("interior") or [], f"{where}: interior"))
-    ]
+    interior = points.listed("interior", [])
+    holes = [read_points(hole, points.place(f"interior {i + 1}")) for i, hole in enumerate(interior)]
     if not holes:
         return Thing(label, polygon(outline))
     flat = [[number for point in corners for number in point] for corners in (outline, *holes)]
@@ -142,13 +129,13 @@ def _thing(one: Mapping[str, Any], where: str, left_out: Counter[str]) -> Thing 
     return Thing(label, shape(outline=flat[0], holes=flat[1:]), Box(min(across), min(down), max(across), max(down)))
 
 
-def _bitmap(label: str, one: Mapping[str, Any], where: str) -> Thing:
-    (left, top), *_ = read_points([one.get("origin")], f"{where}: origin", 1)
+def _bitmap(label: str, one: Fields) -> Thing:
+    (left, top), *_ = read_points([one.get("origin")], one.place("origin"), 1)
     try:
         unpacked = zlib.decompressobj()
         data = unpacked.decompress(base64.b64decode(str(one.get("data")), validate=True), _MOST_PNG_BYTES)
     except (ValueError, binascii.Error, zlib.error):
-        raise ObjectError(f"{where}: its data is not a PNG, compressed with zlib and in base64") from None
+        raise ObjectError(f"{one.where}: its data is not a PNG, compressed with zlib and in base64") from None
     if not unpacked.eof:
-        raise ObjectError(f"{where}: its data is cut off, or has more than {_MOST_PNG_BYTES} bytes")
+        raise ObjectError(f"{one.where}: its data is cut off, or has more than {_MOST_PNG_BYTES} bytes")
     return Thing(label, shape(png=base64.b64encode(data).decode(), at=[int(left), int(top)]))

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 
 from shardwright.config.input import FLOAT
 from shardwright.errors import ConfigError, Reading, UsageError
-from shardwright.formats.base import AnnotationFormat, Images
+from shardwright.formats.base import SEGMENTATION, AnnotationFormat, Images, Request
 from shardwright.formats.captions import CaptionCoco, CaptionCsv, CaptionJsonl
 from shardwright.formats.columns import FurtherColumns
 from shardwright.formats.head import Head
@@ -19,7 +19,6 @@ from shardwright.formats.label_csv import LabelCsv
 from shardwright.formats.numbers import Numbers, are_fractions, find_numbers
 from shardwright.formats.one_hot import OneHot, OneHotCsv, detect_one_hot
 from shardwright.formats.registry import Decision
-from shardwright.formats.request import SEGMENTATION, Request
 from shardwright.formats.rle_csv import RleCsv
 from shardwright.formats.rows import TableInput
 from shardwright.formats.table_values import (
@@ -56,6 +55,8 @@ _RLE_COLUMNS = (
 )
 _NUMBER_COLUMNS = "one column for the image and one or more of numbers"
 _FORMAT_IS_SET = "input.labels.format is set"
+# How a field begins that holds objects.
+_JSON, _SHOWN = ("[{", "{"), 40
 
 
 def open_table(request: Request, head: Head, decision: Decision) -> AnnotationFormat:
@@ -72,13 +73,12 @@ def open_table(request: Request, head: Head, decision: Decision) -> AnnotationFo
     chosen = request.options.format
     if decision.called:
         row, holds = BY_NAME[CAPTIONS], f"holds {decision.called}"
-        _check_no_classes(request, head.path, row, f"{holds}, no masks", f"{holds} and no classes")
+        _check_no_classes(request, row, f"{holds}, no masks", f"{holds} and no classes")
         request.check_options(row, f"{head.name} {holds}", without=("columns.image", "columns.caption", "features"))
-        given = request.given(request.note(CAPTIONS, decision.reason))
-        return CaptionCoco(given, head.path, head.content, request.names())
+        return CaptionCoco(replace(request, notes=request.note(CAPTIONS, decision.reason)))
     if chosen in (AUTO, CAPTIONS, NUMBERS) and (reason := head.why_lines(several=chosen == AUTO)):
-        return _open_lines(request, head, reason)
-    table = JoinedTable.join(request.spans.parts) if request.spans.parts else Table.open(head.path, head.content)
+        return _open_lines(request, reason)
+    table = JoinedTable.join(request.spans.parts) if request.spans.parts else Table.open(request.path, request.content)
     options = request.options
     if request.record is None:
         table = open_headless(table, has_image_ending)
@@ -91,17 +91,17 @@ def open_table(request: Request, head: Head, decision: Decision) -> AnnotationFo
     return _open_rows(request, table, _detect_table(request, table))
 
 
-def _open_lines(request: Request, head: Head, reason: str) -> AnnotationFormat:
+def _open_lines(request: Request, reason: str) -> AnnotationFormat:
     """Opens JSON lines, of numbers where that is set, or where they have numbers and no captions."""
-    path, options, row = head.path, request.options, BY_NAME[CAPTIONS]
+    options, row = request.options, BY_NAME[CAPTIONS]
     holds = "captions or numbers"
     problem = f"JSON lines ({reason}) hold {holds}, no masks"
-    _check_no_classes(request, path, row, problem, f"holds {holds} and no classes ({reason})")
-    content = read_kept(path) if head.content is None else head.content
+    _check_no_classes(request, row, problem, f"holds {holds} and no classes ({reason})")
+    content = read_kept(request.path) if request.content is None else request.content
     chosen = options.format == NUMBERS
     if chosen or (options.format != CAPTIONS and not set(options.columns) - {IMAGE}):
         try:
-            table = LinesTable.of(path, content)
+            table = LinesTable.of(request.path, content)
         except UsageError:
             if chosen:
                 raise
@@ -113,21 +113,16 @@ def _open_lines(request: Request, head: Head, reason: str) -> AnnotationFormat:
             if detected is not None:
                 return _open_rows(request, table, detected)
     request.check_options(row, reason, without=("features",))
-    given = request.given(request.note(CAPTIONS, reason))
-    return CaptionJsonl(given, path, content, request.names(), options.columns)
+    return CaptionJsonl(replace(request, content=content, notes=request.note(CAPTIONS, reason)))
 
 
-def _check_no_classes(request: Request, path: str, row: LabelFormat, no_masks: str, no_classes: str) -> None:
-    """Checks that neither masks nor classes are asked of captions and numbers.
-
-    Raises:
-        UsageError: they are.
-    """
-    request.check_one_file(path, row)
+def _check_no_classes(request: Request, row: LabelFormat, no_masks: str, no_classes: str) -> None:
+    """Checks that neither masks nor classes are asked of captions and numbers."""
+    request.check_one_file(row)
     if request.task == SEGMENTATION:
-        raise UsageError(f"{path}: {no_masks}. Use task: classification.")
+        raise UsageError(f"{request.path}: {no_masks}. Use task: classification.")
     if request.classes is not None:
-        raise ConfigError("input.classes", f"{path} {no_classes}", "Remove input.classes.")
+        raise ConfigError("input.classes", f"{request.path} {no_classes}", "Remove input.classes.")
 
 
 def _detect_table(request: Request, table: Table) -> TableFormat:
@@ -197,8 +192,7 @@ def _detect_without_masks(
         expected = "one column for the image and one for its class, e.g. image,label, or a column of 0 and 1 a class"
         possible = class_readings(table, taken) if auto and IMAGE in found else []
         raise missing_columns(table, expected).with_readings(*mask_readings(table, taken), *possible)
-    if auto:
-        _check_label_numbers(request, table, found[LABEL])
+    _check_label_values(request, table, found[LABEL])
     reason = f"{table.name} has no column of masks" if auto else _FORMAT_IS_SET
     return TableFormat("label_csv", reason, {role: found[role] for role in (IMAGE, LABEL)}, asked_captions)
 
@@ -268,17 +262,23 @@ def _find_number_columns(request: Request, table: Table, found: Mapping[str, int
     return TableFormat(NUMBERS, reason, {IMAGE: found[IMAGE]}, numbers=wanted)
 
 
-def _check_label_numbers(request: Request, table: Table, column: int) -> None:
-    """Checks that the column of classes is not one of numbers with fractions, where nothing states that it is.
+def _check_label_values(request: Request, table: Table, column: int) -> None:
+    """Checks that the column of classes is neither of JSON nor, where nothing states that it is, of fractions.
 
     Raises:
-        UsageError: it is; with both readings.
+        UsageError: it is; of fractions with both readings.
     """
-    options = request.options
+    options, header = request.options, table.header[column]
+    cell = next((row.fields[column] for row in table.first_rows if row.fields[column].lstrip().startswith(_JSON)), "")
+    if cell and request.record is None:
+        raise UsageError(
+            f"{table.path}: the column {header!r} holds JSON, such as {cell[:_SHOWN]!r}, and no names of classes. "
+            "Export the annotations as JSON from the tool that wrote it, or write the classes alone."
+        )
     stated = request.classes is not None or request.record is not None or LABEL in options.columns
-    if stated or options.multi_label is not None or options.separator or not are_fractions(table, column):
+    stated = stated or options.format != AUTO or options.multi_label is not None or bool(options.separator)
+    if stated or not are_fractions(table, column):
         return
-    header = table.header[column]
     raise UsageError(
         f"{table.path}: the column {header!r} holds numbers with fractions. Set input.labels.format: numbers to read "
         "them as numbers, or label_csv if each of them is a class."
@@ -309,28 +309,23 @@ def _open_rows(request: Request, table: Table, detected: TableFormat) -> Annotat
     if options.key_regex is None and IMAGE in detected.roles and record is None:
         names, note, hint = _by_parts(table, detected.roles[IMAGE], images, names)
         notes = (*notes, *note)
+    further = FurtherColumns(
+        table, detected.numbers or options.features, taken, len(images.keys), required=bool(detected.numbers)
+    )
     given = TableInput(
+        **{**vars(request), "notes": notes},
         table=table,
         columns=detected.roles,
-        images=images,
-        names=names,
-        classes=request.classes,
-        notes=notes,
-        further=FurtherColumns(
-            table, detected.numbers or options.features, taken, len(images.keys), required=bool(detected.numbers)
-        ),
+        by_name=names,
+        further=further,
         captions=detected.captions,
         hint=hint,
     )
-    if detected.format == "rle_csv":
-        return RleCsv(given, options.rle.given, record)
-    if detected.format == CAPTIONS:
-        return CaptionCsv(given)
     if detected.format == NUMBERS:
         return Numbers(given, detected.numbers)
     if detected.one_hot is not None:
         return OneHotCsv(given, detected.one_hot)
-    return LabelCsv(given, options, record)
+    return {"rle_csv": RleCsv, CAPTIONS: CaptionCsv, "label_csv": LabelCsv}[detected.format](given)
 
 
 def _by_parts(table: Table, column: int, images: Images, names: NameIndex) -> tuple[NameIndex, tuple[str, ...], str]:

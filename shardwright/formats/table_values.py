@@ -49,14 +49,20 @@ def find_image_column(table: Table, found: Mapping[str, int], names: NameIndex) 
     """
     if IMAGE_LABEL in found:
         return None
-    hits: Counter[int] = Counter()
-    for row in table.first_rows:
-        for i, text in enumerate(row.fields):
-            if text.strip() and len(text) < _LONGEST:
+
+    def rows_that_name(column: int) -> int:
+        hits = 0
+        for fields in (row.fields for row in table.first_rows if column < len(row.fields)):
+            if fields[column].strip() and len(fields[column]) < _LONGEST:
                 with suppress(UsageError):  # Several images have the name: the reader of the rows reports it.
-                    hits[i] += names.find(text) is not None
-    if hits[found.get(IMAGE, -1)]:
+                    hits += names.find(fields[column]) is not None
+        return hits
+
+    # A search for what names no image is long: the column that the header states is tried alone first.
+    if IMAGE in found and rows_that_name(found[IMAGE]):
         return None
+    width = max((len(row.fields) for row in table.first_rows), default=0)
+    hits = {column: rows_that_name(column) for column in range(width) if column != found.get(IMAGE)}
     most = [i for i, count in hits.items() if 2 * count > len(table.first_rows)]
     return most[0] if len(most) == 1 else None
 

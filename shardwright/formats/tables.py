@@ -121,10 +121,6 @@ class Table:
     def open(path: str, content: bytes | None = None) -> Table:
         """Reads the header.
 
-        Args:
-            path: the file.
-            content: its bytes, where they were read already.
-
         Raises:
             UsageError: missing, empty, or not UTF-8 text; a Parquet file that cannot be read.
         """

@@ -25,8 +25,8 @@ from shardwright.formats.base import (
     SHOWN_NAMES,
     Annotation,
     AnnotationFormat,
-    FormatInput,
     Images,
+    Request,
     Survey,
 )
 from shardwright.formats.classes import ClassMap, check_names, map_classes
@@ -99,7 +99,7 @@ class TFRecordFormat(AnnotationFormat):
         keys = self._found.listing.keys
         images = Images(keys, frozenset(), lambda position: None, max_pixels)
         stated = classes or dict.fromkeys(self._found.classes) or None
-        super().__init__(FormatInput(images, stated, (*notes, *self._found.notes)))
+        super().__init__(Request(images=images, classes=stated, notes=(*notes, *self._found.notes)))
         self._map = ClassMap((), {})
         self._values = ValueMap((), {})
         self._kinds: dict[str, str] = {}

@@ -17,20 +17,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from shardwright.errors import UsageError
-from shardwright.formats.base import shorten
+from shardwright.formats.base import Request, shorten
 from shardwright.formats.head import Head
 from shardwright.formats.object_content import Content, Entry, Thing, ellipse, polygon, rectangle
-from shardwright.formats.object_values import (
-    ObjectError,
-    each,
-    load_json,
-    read_list,
-    read_mapping,
-    read_number,
-    read_numbers,
-    read_points,
-)
-from shardwright.formats.objects import ObjectInput, ObjectTable
+from shardwright.formats.object_values import Fields, ObjectError, load_json, read_mapping, read_points
+from shardwright.formats.objects import ObjectTable
 from shardwright.formats.tables import Table
 from shardwright.images.boxes import Box
 from shardwright.untrusted.json_text import parse_untrusted_json
@@ -63,7 +54,7 @@ class ViaJson(ObjectTable):
             )
         return "VIA (VGG Image Annotator) JSON" if found else ""
 
-    def __init__(self, given: ObjectInput) -> None:
+    def __init__(self, given: Request) -> None:
         super().__init__(given)
         self._asked = given.options.columns.get("label")
         self._attribute: str | None = None
@@ -81,9 +72,7 @@ class ViaJson(ObjectTable):
         self._attribute = self._class_attribute(entries)
         for i, (key, entry) in enumerate(entries.items()):
             name = entry.get("filename")
-            name = name.replace("\\", "/") if isinstance(name, str) else ""
-            where = f"{self.name}, entry {i + 1}"
-            yield Entry([name, name.rpartition("/")[2]] if name else [key], where, entry)
+            yield Entry([name if isinstance(name, str) and name else key], f"{self.name}, entry {i + 1}", entry)
 
     def _class_attribute(self, entries: Mapping[str, Any]) -> str | None:
         names: Counter[str] = Counter()
@@ -107,17 +96,17 @@ class ViaJson(ObjectTable):
         return found[0]
 
     def _content(self, raw: Mapping[str, Any]) -> Content:
-        content = Content()
-        for where, region in each(_regions(raw), "regions", "region"):
-            attributes = read_mapping(region.get("region_attributes", {}), f"{where}: region_attributes")
-            drawn = read_mapping(region.get("shape_attributes"), f"{where}: shape_attributes")
+        content, entry = Content(), Fields({"regions": _regions(raw), "file_attributes": raw.get("file_attributes")})
+        for region in entry.each("regions", "region", []):
+            attributes = read_mapping(region.get("region_attributes") or {}, region.where)
+            drawn = region.inside("shape_attributes")
             content.left_out["further attributes of regions"] += sum(name != self._attribute for name in attributes)
             kind = str(drawn.get("name"))
             if kind in _WITHOUT_AREA:
                 content.left_out[_WITHOUT_AREA[kind]] += 1
                 continue
-            content.things += [_thing(kind, label, drawn, where) for label in self._labels(attributes, where)]
-        for name, value in read_mapping(raw.get("file_attributes") or {}, "file_attributes").items():
+            content.things += [_thing(kind, label, drawn) for label in self._labels(attributes, region.where)]
+        for name, value in entry.inside("file_attributes", {}).members.items():
             if name.lower() in _CLASS_NAMES:
                 content.tags += _values(value)
             elif value:
@@ -176,18 +165,17 @@ def _values(value: object) -> list[str]:
     return [value.strip()] if isinstance(value, str) and value.strip() else []
 
 
-def _thing(kind: str, label: str, drawn: Mapping[str, Any], where: str) -> Thing:
+def _thing(kind: str, label: str, drawn: Fields) -> Thing:
     if kind == "polygon":
-        columns, rows = (read_list(drawn.get(f"all_points_{axis}"), f"{where}: all_points_{axis}") for axis in "xy")
+        columns, rows = drawn.listed("all_points_x"), drawn.listed("all_points_y")
         if len(columns) != len(rows):
-            raise ObjectError(f"{where}: has {len(columns)} x and {len(rows)} y")
-        return Thing(label, polygon(read_points(list(zip(columns, rows, strict=True)), f"{where}: all_points")))
+            raise ObjectError(f"{drawn.where}: has {len(columns)} x and {len(rows)} y")
+        points = list(zip(columns, rows, strict=True))
+        return Thing(label, polygon(read_points(points, drawn.place("all_points"))))
     if kind == "rect":
-        x, y, width, height = read_numbers(drawn, ("x", "y", "width", "height"), where)
+        x, y, width, height = drawn.numbers("x", "y", "width", "height")
         return rectangle(label, Box(x, y, x + width, y + height))
     if kind not in ("circle", "ellipse"):
-        raise ObjectError(f"{where}: {ascii(kind)[:40]} is not a shape of VIA")
-    x, y = read_numbers(drawn, ("cx", "cy"), where)
-    across, down = read_numbers(drawn, ("r", "r") if kind == "circle" else ("rx", "ry"), where)
-    turn = 0 if kind == "circle" else read_number(drawn.get("theta", 0), f"{where}: theta")
-    return ellipse(label, x, y, across, down, math.degrees(turn))
+        raise ObjectError(f"{drawn.where}: {ascii(kind)[:40]} is not a shape of VIA")
+    x, y, across, down = drawn.numbers("cx", "cy", *(("r", "r") if kind == "circle" else ("rx", "ry")))
+    return ellipse(label, x, y, across, down, 0 if kind == "circle" else math.degrees(drawn.number("theta", 0)))

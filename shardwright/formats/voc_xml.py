@@ -20,7 +20,7 @@ from shardwright.formats.base import Survey
 from shardwright.formats.head import Head
 from shardwright.formats.image_names import key_stem
 from shardwright.formats.object_content import Content, Thing
-from shardwright.formats.object_values import read_name, read_numbers, read_text_number, read_text_size
+from shardwright.formats.object_values import Fields
 from shardwright.formats.objects import ObjectFiles
 from shardwright.formats.safe_xml import BAD_XML, parse_xml
 from shardwright.images.boxes import Box
@@ -42,7 +42,8 @@ class VocBoxes(ObjectFiles):
 
     @staticmethod
     def sniff(head: Head) -> str:
-        return "Pascal VOC XML files of boxes" if head.xml_root == "annotation" else ""
+        outlines = "<polygon>" in head.text and "<bndbox>" not in head.text  # MIT's LabelMe.
+        return "Pascal VOC XML files of boxes" if head.xml_root == "annotation" and not outlines else ""
 
     def _names_in(self, number: int, data: bytes) -> Sequence[str]:
         stem = key_stem(self._files.keys[number])
@@ -83,8 +84,8 @@ def read_voc(data: bytes) -> Content:
     reader = _Reader()
     try:
         parse_xml([data], reader)
-        size = read_text_size(reader.size.get("height", ""), reader.size.get("width", ""), "size: ")
-        return Content([_thing(fields, f"object {i + 1}") for i, fields in enumerate(reader.objects)], size=size)
+        things = [_thing(Fields(one, f"object {i + 1}", texts=True)) for i, one in enumerate(reader.objects)]
+        return Content(things, size=Fields(reader.size, "size", texts=True).size())
     except AnnotationError as error:
         raise AnnotationError(str(error), BAD_XML) from None
 
@@ -108,8 +109,7 @@ class _Reader:
             self.objects[-1][name] = text
 
 
-def _thing(fields: dict[str, str], where: str) -> Thing:
-    name = read_name(fields.get("name"), f"{where}: name")
-    xmin, ymin, xmax, ymax = read_numbers(fields, _EDGES, where, read_text_number)
-    flags = {flag: int(fields.get(flag, "0") in ("1", "true", "True")) for flag in _FLAGS}
-    return Thing(name, None, Box(xmin - 1, ymin - 1, xmax, ymax), flags)
+def _thing(one: Fields) -> Thing:
+    xmin, ymin, xmax, ymax = one.numbers(*_EDGES)
+    flags = {flag: int(one.get(flag) in ("1", "true", "True")) for flag in _FLAGS}
+    return Thing(one.name("name"), None, Box(xmin - 1, ymin - 1, xmax, ymax), flags)

@@ -1,8 +1,9 @@
 """YOLO: a text file for each image, with a line for each object.
 
 A line is `class x y width height`, a box by its center, or `class x y x y x y ...`, a polygon. All are fractions of the
-image. Class numbers are those of `names` in `data.yaml`, or of the lines of `classes.txt` or `obj.names`. An image
-without a file, or with an empty one, has no objects.
+image. Commas may be between them, and NumPy writes the class as `1.0`. Class numbers are those of `names` in
+`data.yaml`, or of the lines of `classes.txt` or `obj.names`. An image without a file, or with an empty one, has no
+objects.
 
 `input.labels.path` is the YAML file of the data set, or the folder of the text files. The text file of an image has
 the image's path, with the folder `labels` in place of `images`, or it is in the folder of the image. With `kpt_shape`
@@ -15,20 +16,21 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import yaml
 
 from shardwright.config.yaml_text import MOST_BYTES, parse_yaml
-from shardwright.errors import AnnotationError, UsageError
-from shardwright.formats.base import Survey, shorten
+from shardwright.errors import AnnotationError, Reading, UsageError
+from shardwright.formats.base import Request, Survey, shorten
 from shardwright.formats.classes import names_by_line
 from shardwright.formats.head import NUMBER, Head
 from shardwright.formats.image_names import key_stem
 from shardwright.formats.mask_values import have_ids
-from shardwright.formats.object_content import Content, Entry, Thing, fractions
+from shardwright.formats.object_content import FRACTIONS, Content, Entry, Thing, fractions
 from shardwright.formats.object_values import ObjectError, check_fraction, read_text_number
-from shardwright.formats.objects import ObjectFiles, ObjectInput
+from shardwright.formats.objects import ObjectFiles
 from shardwright.images.boxes import Box
 from shardwright.running.progress import counted
 from shardwright.storage import Listing, is_folder, list_inputs, list_names, read_bytes
@@ -42,10 +44,13 @@ _NAME_LISTS = ("classes.txt", "obj.names", "predefined_classes.txt")
 _EXAMPLES = _NAME_LISTS[-1]
 _LABELS, _IMAGES = "labels", "images"
 _BOX = 5
-_FRACTIONS = (1, 1)
 _SHOWN = 60
 # The first line of a file.
-_LINE = re.compile(rf"\d+(?:\s+{NUMBER}){{4,}}$")
+_LINE = re.compile(rf"\d+(?:\.0+(?:e\+00)?)?(?:\s+{NUMBER}){{4,}}$")
+_BETWEEN = re.compile(r"[\s,]+")
+# Fewer further points do not show that they are key points; shares of lines that do.
+_LEAST_POINTS = 3
+_NEARLY_ALL, _CLEARLY = 0.9, 0.25
 # Numbers have no two letters, but for `nan` and `inf`, which are no labels either.
 _WORD = re.compile(r"[^\W\d_]{2}")
 
@@ -61,7 +66,7 @@ class Yolo(ObjectFiles):
             return "YOLO's data.yaml" if re.search(r"^names\s*:", head.text, re.MULTILINE) else ""
         return "YOLO text files" if head.ending == ".txt" and _LINE.match(head.line) else ""
 
-    def __init__(self, given: ObjectInput) -> None:
+    def __init__(self, given: Request) -> None:
         path = given.path.rstrip("/")
         folder = path if is_folder(path) else os.path.dirname(path)
         self._below = ""
@@ -99,16 +104,42 @@ class Yolo(ObjectFiles):
         survey = super().survey()
         if self._about_none:
             files = counted(len(self._about_none), "text file has", "text files have")
-            note = f"YOLO: {files} words and the name of no image, so left out: {shorten(self._about_none)}"
+            note = f"YOLO: {files} no labels and the name of no image, so left out: {shorten(self._about_none)}"
             survey.notes = (*survey.notes, note)
         return survey
 
     def _read(self) -> Iterator[tuple[Entry, Content | AnnotationError]]:
+        outlines, boxed, far, numbers = 0, 0, 0, set[int]()
+        # A text that is no image's is about something else where it has words, or, apart from those of images, no line
+        # that could be an object.
+        stems = {key_stem(_base(key)) for key in self._images.keys}
+        folders = {_folder(key) for key in self._files.keys if key_stem(_base(key)) in stems}
         for entry, content in super()._read():
-            if isinstance(content, _NoLabels) and self._position(entry) is None:
+            is_plain = isinstance(content, AnnotationError) or not content.things
+            stray = isinstance(content, _NoLabels) or (is_plain and _folder(entry.where) not in folders)
+            if stray and self._position(entry) is None:
                 self._about_none.append(entry.where)
-            else:
-                yield entry, content
+                continue
+            yield entry, content
+            if isinstance(content, _Lines):
+                outlines, boxed, far = outlines + content.outlines, boxed + content.boxed, far + content.far
+                numbers |= content.numbers
+            elif isinstance(content, _NoClass):
+                numbers |= content.numbers
+        if boxed >= _NEARLY_ALL * outlines and far > _CLEARLY * outlines:
+            raise UsageError(
+                f"{self._path}: {boxed} of {outlines} lines of more than a box are a box and points in it, "
+                "so key points and no outlines. Write kpt_shape: [POINTS, 2] into data.yaml to read the boxes, or "
+                "remove the points."
+            )
+        names = len(self.declared)
+        if names and max(numbers, default=0) == names and 0 not in numbers:
+            raise UsageError(
+                f"{self._path}: the classes of objects are {min(numbers)} to {names}, and there are {names} "
+                "names: do they count from 1? Set input.classes to {name: number}."
+            ).with_readings(
+                Reading("classes count from 1", {"input.classes": {name: i for i, name in enumerate(self.declared, 1)}})
+            )
 
     def _is_text(self, key: str) -> bool:
         name = _base(key).lower()
@@ -144,43 +175,95 @@ class Yolo(ObjectFiles):
             raise ObjectError(str(error)) from None
         except UnicodeDecodeError:
             raise ObjectError("it is not text in UTF-8") from None
-        content = Content(boxes_in=_FRACTIONS)
+        content = _Lines(boxes_in=FRACTIONS)
         for i, line in enumerate(text.splitlines()):
-            fields = line.split()
+            fields = list(filter(None, _BETWEEN.split(line)))
             if fields:
                 try:
-                    content.things.append(self._thing(fields, f"line {i + 1}"))
+                    content.things.append(self._thing(fields, f"line {i + 1}", content))
                 except ObjectError as error:
                     raise (_NoLabels(str(error)) if _WORD.search(text) else error) from None
                 content.left_out["sets of key points"] += self._points
         return content
 
-    def _thing(self, fields: list[str], where: str) -> Thing:
-        if not fields[0].isdecimal() or not fields[0].isascii() or len(fields[0]) > 9:
+    def _thing(self, fields: list[str], where: str, content: _Lines) -> Thing:
+        label = read_text_number(fields[0], f"{where}: the class") if len(fields[0]) < _SHOWN else -1
+        if not 0 <= label == int(label):
             raise ObjectError(f"{where}: the class is {ascii(fields[0])[:_SHOWN]}, not a number from 0")
         if len(fields) < _BOX or (len(fields) % 2 == 0 and not self._points):
             fix = "it needs 5 (a box), or 7, 9, ... (a polygon)"
-            confidence = "; is the last one the confidence of a prediction?" if len(fields) == _BOX + 1 else ""
-            raise ObjectError(f"{where}: has {len(fields)} numbers; {fix}{confidence}")
+            if len(fields) == _BOX + 1:
+                fix += "; is the last one the confidence of a prediction?"
+            elif len(fields) > _BOX and len(fields) % 3 == _BOX % 3:
+                fix += "; key points need kpt_shape in data.yaml"
+            raise ObjectError(f"{where}: has {len(fields)} numbers; {fix}")
         numbers = [read_text_number(text, where) for text in fields[1 : _BOX if self._points else None]]
         for number in numbers:
             check_fraction(number, where)
-        label = self._label(int(fields[0]), where)
+        content.numbers.add(int(label))
+        name = self._label(int(label), where, content)
         if len(numbers) > _BOX - 1:
-            return Thing(label, fractions(zip(numbers[::2], numbers[1::2], strict=True)))
+            boxed, far = _may_be_key_points(numbers)
+            content.outlines, content.boxed, content.far = (
+                content.outlines + 1,
+                content.boxed + boxed,
+                content.far + far,
+            )
+            return Thing(name, fractions(zip(numbers[::2], numbers[1::2], strict=True)))
         x, y, width, height = numbers
-        return Thing(label, None, Box(x - width / 2, y - height / 2, x + width / 2, y + height / 2))
+        return Thing(name, None, Box(x - width / 2, y - height / 2, x + width / 2, y + height / 2))
 
-    def _label(self, number: int, where: str) -> str:
+    def _label(self, number: int, where: str, content: _Lines) -> str:
         if not self.declared:
             return str(number)
         if number >= len(self.declared):
-            raise ObjectError(f"{where}: the class {number} is not one of the {len(self.declared)} names, from 0")
+            raise _NoClass(f"{where}: the class {number} is not one of the {len(self.declared)} names, from 0", content)
         return self.declared[number]
 
 
+def _may_be_key_points(numbers: Sequence[float]) -> tuple[bool, bool]:
+    """Returns whether an outline may be the center and the size of a box, and points in it; and whether it must be.
+
+    The second corner of an outline is near the others; the size of a box is near its points by chance alone.
+    """
+    x, y, width, height = numbers[: _BOX - 1]
+    across, down = numbers[_BOX - 1 :: 2], numbers[_BOX::2]
+    if len(down) < _LEAST_POINTS or 2 * max(abs(one - x) for one in across) > width:
+        return False, False
+    if 2 * max(abs(one - y) for one in down) > height:
+        return False, False
+    left, right, top, bottom = min(x, *across), max(x, *across), min(y, *down), max(y, *down)
+    side = max(right - left, bottom - top)
+    return True, not (left - side <= width <= right + side and top - side <= height <= bottom + side)
+
+
+@dataclass
+class _Lines(Content):
+    """The lines of a file.
+
+    Attributes:
+        numbers: of their classes.
+        outlines: how many lines are an outline.
+        boxed: how many of these may be a box and key points in it.
+        far: how many of these are hardly anything else.
+    """
+
+    numbers: set[int] = field(default_factory=set)
+    outlines: int = 0
+    boxed: int = 0
+    far: int = 0
+
+
+class _NoClass(ObjectError):
+    """The number of a class, of those of a file, is beyond the names."""
+
+    def __init__(self, problem: str, content: _Lines) -> None:
+        super().__init__(problem)
+        self.numbers = content.numbers
+
+
 class _NoLabels(ObjectError):
-    """A file is text with words: of an image, it is a broken one; of none, it is not about images."""
+    """A file is text with words: of an image, it is a broken one; of none, it is about something else."""
 
 
 def _yaml_in(folder: str) -> str:
@@ -264,3 +347,7 @@ def _like(written: str, name: str) -> str:
 
 def _base(path: str) -> str:
     return path.rpartition("/")[2]
+
+
+def _folder(path: str) -> str:
+    return path.rpartition("/")[0]

@@ -1,22 +1,22 @@
 """Images and annotations into a dataset: recipe and location, plan, write, commit."""
 
 from shardwright.ingest.example import example_features, labels_kind
-from shardwright.ingest.identify import hash_input, input_fingerprint
+from shardwright.ingest.identify import identify_input, input_fingerprint
 from shardwright.ingest.plan import IngestPlan, plan_ingest
 from shardwright.ingest.recipe import INPUT_VARIABLE, IngestRecipe, InputLocation, ingest_recipe, locate
 from shardwright.ingest.run_ingest import ingest, write_ranges, written_notes
-from shardwright.ingest.survey import SurveyedInput, survey_input
+from shardwright.ingest.survey import IngestInput, survey_input
 from shardwright.ingest.write_shards import commit_ingest, write_range
 
 __all__ = [
     "INPUT_VARIABLE",
+    "IngestInput",
     "IngestPlan",
     "IngestRecipe",
     "InputLocation",
-    "SurveyedInput",
     "commit_ingest",
     "example_features",
-    "hash_input",
+    "identify_input",
     "ingest",
     "ingest_recipe",
     "input_fingerprint",

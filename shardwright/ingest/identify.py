@@ -12,8 +12,10 @@ writer make the content ID, so that it is read once, too; until then its state i
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain, islice, repeat
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -23,7 +25,9 @@ from shardwright.config import Config
 from shardwright.formats.mask_values import ReadsFiles
 from shardwright.ingest.known_files import FileHashes, hash_into
 from shardwright.ingest.recipe import IngestRecipe, InputLocation, ingest_recipe, locate, location_json
-from shardwright.ingest.survey import SurveyedInput, survey_input
+from shardwright.ingest.split_lists import files_of_lists
+from shardwright.ingest.survey import IngestInput, survey_input
+from shardwright.running.processes import map_processes
 from shardwright.running.progress import SILENT, Progress
 from shardwright.storage import (
     FileHash,
@@ -36,130 +40,146 @@ from shardwright.storage import (
     readers,
 )
 from shardwright.storage.checksum import BLAKE3, DIGEST_BYTES, Checksum, digest_of, md5_of, new_checksum
-from shardwright.storage.fingerprint import canonical_json
+from shardwright.storage.file_pins import KEY_BYTES
+from shardwright.storage.fingerprint import canonical_json, json_texts
 from shardwright.storage.fingerprint import fingerprint as fingerprint_of
 from shardwright.storage.limits import MOST_BYTES
 from shardwright.storage.listing import StringArray
 
 MD5, CRC32C = "md5:", "crc32c:"
+# Files that are looked at, or whose lines are added to a checksum, together.
+_TOGETHER = 2048
+# Starting processes takes longer than looking at so many files.
+_WORTH_PROCESSES = 2 * _TOGETHER
+_LOST = "A process that was looking at files has died; out of memory? Run it again, perhaps with fewer --workers."
 
 
-@dataclass(frozen=True)
-class HashedInput:
-    """Content of an input.
+Looks = Generator[tuple[int, StringArray, npt.NDArray[np.uint8]], None, None]
 
-    Attributes:
-        contents: hashes of the files that were read, or are known from a previous dataset.
-        identified: whether a file is identified, bool (n,): those that can be read, as far as is known.
-        same: equal for files of the same bytes, uint8 (n, 32).
-        attached: hashes of the files of `AnnotationFormat.attachments`, if it has any.
-        attached_later: which of these are read by the writers, and are identified by what the store lists.
-        fingerprint: of all of it.
-        notes: for the user.
-        content: fingerprint by the checksums of the files, if none of them is read later.
+
+def look_at_input(listed: IngestInput, processes: int) -> Looks | None:
+    """Looks at the files of this machine by which writers may read most of them for the first time (`pin_input`).
+
+    Args:
+        listed: the input.
+        processes: those that look, from this call on, while this one reads the annotations.
+
+    Returns:
+        The looks; `None` where the plan needs the content of all files.
     """
+    listing = listed.listing
+    if (
+        is_remote(listing.root)
+        or listed.records is not None
+        or listed.previous is not None
+        or listed.recipe.duplicates.looks_at_pixels
+        # Files may have exchanged their names since that dataset.
+        or listed.recipe.split.keep_from is not None
+    ):
+        return None
+    sampled, count = ~_alone(sizes := np.asarray(listing.sizes, np.int64)) & (sizes <= MOST_BYTES), len(sizes)
+    names = ((begin, listing.names[begin : begin + _TOGETHER]) for begin in range(0, count, _TOGETHER))
+    parts = ((begin, Listing(listing.root, some, some, (), []), sampled[begin:][: len(some)]) for begin, some in names)
+    return map_processes(look_at_part, parts, processes if count > _WORTH_PROCESSES else 1, _LOST)
 
-    contents: FileHashes
-    identified: npt.NDArray[np.bool_]
-    same: npt.NDArray[np.uint8]
-    attached: FileHashes | None
-    attached_later: npt.NDArray[np.bool_]
-    fingerprint: str
-    notes: tuple[str, ...] = ()
-    content: str = ""
 
-    @property
-    def read_later(self) -> bool:
-        """True if the content ID of some file is what the store lists, and its checksum is not known yet."""
-        return bool((self.identified & ~self.contents.known).any() or self.attached_later.any())
+def look_at_part(part: tuple[int, Listing, npt.NDArray[np.bool_]]) -> tuple[int, StringArray, npt.NDArray[np.uint8]]:
+    """Looks at some files, in any process; returns the first position, and `look_at_files`."""
+    begin, listing, sampled = part
+    return begin, *look_at_files(listing, sampled)
 
 
-def pin_input(surveyed: SurveyedInput) -> SurveyedInput:
-    """Returns an input of which writers read most files for the first time, if the plan allows that.
+def pin_input(listed: IngestInput, looks: Looks) -> None:
+    """Lets writers read most files of an input for the first time.
 
     The fingerprint of such an input is valid on this machine until a file's times change, so it may name a staging
     folder, and no more.
+
+    Args:
+        listed: the input; its listing gets the states of these files.
+        looks: of `look_at_input`.
     """
-    listing = surveyed.listing
-    if (
-        is_remote(listing.root)
-        or surveyed.records is not None
-        or surveyed.previous is not None
-        or surveyed.recipe.duplicates.looks_at_pixels
-        # Files may have exchanged their names since that dataset.
-        or surveyed.recipe.split.keep_from is not None
-    ):
-        return surveyed
-    sizes = np.asarray(listing.sizes, np.int64)
-    readable = sizes <= MOST_BYTES
-    states, samples = look_at_files(listing, readable & ~_alone(sizes))
-    sizes_and_samples = np.hstack([sizes.view(np.uint8).reshape(-1, sizes.itemsize), samples])
-    first_read = readable & _alone(
-        np.ascontiguousarray(sizes_and_samples).view(f"V{sizes_and_samples.shape[1]}").ravel()
-    )
+    parts = sorted(looks, key=itemgetter(0))
+    states = chain.from_iterable(part for _, part, _ in parts)
+    sizes = np.asarray(listed.listing.sizes, np.int64)
+    samples = np.vstack([np.zeros((0, KEY_BYTES), np.uint8), *(samples for _, _, samples in parts)])
+    sizes_and_samples = np.ascontiguousarray(np.hstack([sizes.view(np.uint8).reshape(-1, sizes.itemsize), samples]))
+    first_read = (sizes <= MOST_BYTES) & _alone(sizes_and_samples.view(f"V{sizes_and_samples.shape[1]}").ravel())
     pins = StringArray(state if first else "" for state, first in zip(states, first_read.tolist(), strict=True))
-    return replace(surveyed, listing=replace(listing, pins=pins), pinned=True)
+    listed.listing, listed.pinned = replace(listed.listing, pins=pins), True
 
 
-def hash_input(surveyed: SurveyedInput, progress: Progress = SILENT, hashed: FileHashes | None = None) -> HashedInput:
-    """Identifies an input: keys, sizes, contents; never times or its location.
+def identify_input(listed: IngestInput, progress: Progress = SILENT, hashed: FileHashes | None = None) -> IngestInput:
+    """Identifies an input: keys, sizes, contents; never times or its location. Returns the same record.
 
     The content of an image that is rejected already has no effect on the dataset and is left out.
 
     Args:
-        surveyed: the input.
+        listed: the input.
         progress: is advanced by each file.
         hashed: hashes of the images where they have been read already.
     """
-    listing = surveyed.listing
-    listed = _usable(surveyed)
-    contents, digests = _identify(surveyed, listed, progress) if hashed is None else (hashed, {})
-    # Without listed checksums both are the same.
-    some_listed = bool(listed.any())
-    total, real = new_checksum(), new_checksum()
-    files = zip(listing.keys, listing.sizes, contents, listed.tolist(), strict=True)
-    for i, (key, size, content, by_listing) in enumerate(files):
-        checksum = None if content is None or i in surveyed.rejected else content.content_id.hex()
-        identity = checksum
-        if by_listing:
-            identity = None if i in surveyed.rejected else _listed_identity(listing, i)
-        add_file(total, key, size, identity)
-        if some_listed:
-            add_file(real, key, size, checksum)
-    attached = surveyed.source.attachments()
-    further, later = None, _read_by_writers(surveyed, attached)
+    listing, rejected, usable = listed.listing, listed.rejected, _usable(listed)
+    contents, digests = _identify(listed, usable, progress) if hashed is None else (hashed, {})
+    attached = listed.source.attachments()
+    listed.attached, listed.attached_later = None, _read_by_writers(listed, attached)
+    later = (hashed is None and bool((usable & ~contents.known).any())) or bool(listed.attached_later.any())
+    # Without listed checksums both are the same, and the second is of use where no file is read later.
+    total, real = new_checksum(), new_checksum() if usable.any() and not later else None
+    for keys, sizes, checksums, identities in _identities(listed, usable, contents):
+        add_files(total, keys, sizes, identities)
+        if real is not None:
+            add_files(real, keys, sizes, checksums)
     if attached is not None:
-        further = FileHashes(len(attached.keys))
-        hash_into(further, attached, np.flatnonzero(~later).tolist(), BLAKE3, SILENT)
-    rest = _rest(surveyed, attached, further, later)
+        listed.attached = FileHashes(len(attached.keys))
+        hash_into(listed.attached, attached, np.flatnonzero(~listed.attached_later).tolist(), BLAKE3, SILENT)
+    rest = _rest(listed, attached)
+    remote = is_remote(listing.root) and listed.records is None
+    before = sum(i not in rejected for i in np.flatnonzero(~usable).tolist()) if remote else 0
+    note = f"{before:,} of {len(usable):,} objects have no checksum that identifies them, so they are read twice"
+    listed.notes = (note,) if before else ()
+    listed.contents = contents
     # A file that could not be read to be probed is not identified by its listing.
-    identified = contents.known if hashed is not None else listed | contents.known
-    remote = is_remote(listing.root) and surveyed.records is None
-    before = sum(i not in surveyed.rejected for i in np.flatnonzero(~listed).tolist()) if remote else 0
-    note = f"{before:,} of {len(listed):,} objects have no checksum that identifies them, so they are read twice"
-    return HashedInput(
-        contents,
-        identified,
-        contents.content_ids if hashed is not None else _same(listing, listed, contents, digests),
-        further,
-        later,
-        input_fingerprint_of(total, rest),
-        (note,) if before else (),
-        input_fingerprint_of(real if some_listed else total, rest),
-    )
+    listed.identified = contents.known if hashed is not None else usable | contents.known
+    listed.same = contents.content_ids if hashed is not None else _same(listing, usable, contents, digests)
+    listed.fingerprint = input_fingerprint_of(total, rest)
+    listed.content = "" if later else input_fingerprint_of(total if real is None else real, rest)
+    return listed
 
 
-def add_file(total: Checksum, key: str, size: int, identity: str | None) -> None:
-    """Adds a file of the listing to the checksum of all files, which is made in the order of the keys."""
-    # As `canonical_json` writes the list, in a third of the time.
-    total.update(f"[{canonical_json(key)},{size},{canonical_json(identity)}]\n".encode())
+def _identities(
+    listed: IngestInput, usable: npt.NDArray[np.bool_], contents: FileHashes
+) -> Iterator[tuple[list[str], Sequence[int], list[str | None], list[str | None]]]:
+    """Yields some thousand files at a time: their keys, sizes, and content IDs, and what identifies them."""
+    listing, rejected = listed.listing, listed.rejected
+    keys, by_listing, any_usable = iter(listing.keys), _listed_identities(listing), bool(usable.any())
+    for begin in range(0, len(listing.keys), _TOGETHER):
+        some = list(islice(keys, _TOGETHER))
+        end = begin + len(some)
+        checksums = identities = contents.checksums(begin, end)
+        if rejected:
+            places = zip(range(begin, end), checksums, strict=True)
+            checksums = identities = [None if i in rejected else checksum for i, checksum in places]
+        if any_usable:
+            rows = zip(range(begin, end), usable[begin:end].tolist(), checksums, by_listing, strict=False)
+            identities = [
+                checksum if not use else None if i in rejected else stated for i, use, checksum, stated in rows
+            ]
+        yield some, listing.sizes[begin:end], checksums, identities
+
+
+def add_files(total: Checksum, keys: Iterable[str], sizes: Iterable[int], identities: Iterable[str | None]) -> None:
+    """Adds files of the listing to the checksum of all files, which is made in the order of the keys."""
+    rows = zip(json_texts(keys), sizes, json_texts(identities), strict=True)
+    # As `canonical_json` writes each list.
+    total.update("".join(f"[{key},{size},{identity}]\n" for key, size, identity in rows).encode())
 
 
 def input_fingerprint_of(files: Checksum, rest: str) -> str:
     """Returns the fingerprint of an input.
 
     Args:
-        files: of all files; see `add_file`.
+        files: of all files; see `add_files`.
         rest: checksum of `rest_rows` and the attachments.
     """
     return fingerprint_of({"files": files.hexdigest(), "rest": rest})
@@ -171,11 +191,11 @@ def input_fingerprint(config: Config, location: InputLocation, progress: Progres
     Raises:
         UsageError, CheckFailed: see `survey_input`.
     """
-    return hash_input(survey_input(IngestRecipe.of(config), location), progress).fingerprint
+    return identify_input(survey_input(IngestRecipe.of(config), location), progress).fingerprint
 
 
-def rest_rows(surveyed: SurveyedInput) -> Iterator[list[str | int | None]]:
-    """Yields what `HashedInput.fingerprint` covers besides the images and the attachments of their annotations."""
+def rest_rows(surveyed: IngestInput) -> Iterator[list[str | int | None]]:
+    """Yields what `IngestInput.fingerprint` covers besides the images and the attachments of their annotations."""
     for refusal in surveyed.listing.refused:
         yield list(refusal)
     for row in surveyed.spans.passed_over:
@@ -186,23 +206,22 @@ def rest_rows(surveyed: SurveyedInput) -> Iterator[list[str | int | None]]:
     for path in surveyed.further:
         yield [os.path.basename(path), surveyed.guard.checksum(path)]
     for split, path in sorted(surveyed.lists.items()):
-        yield [split, surveyed.guard.checksum(path)]
+        yield [split, *map(surveyed.guard.checksum, files_of_lists([path]))]
 
 
-def _rest(
-    surveyed: SurveyedInput, attached: Listing | None, further: FileHashes | None, later: npt.NDArray[np.bool_]
-) -> str:
+def _rest(listed: IngestInput, attached: Listing | None) -> str:
     total = new_checksum()
-    for row in rest_rows(surveyed):
+    for row in rest_rows(listed):
         total.update(canonical_json(row).encode() + b"\n")
-    if attached is not None and further is not None:
-        for i, digest in enumerate(further):
-            listed = _listed_identity(attached, i) if later[i] else None
-            add_file(total, attached.keys[i], attached.sizes[i], digest.content_id.hex() if digest else listed)
+    if attached is not None and listed.attached is not None and len(attached.keys):
+        checksums = listed.attached.checksums(0, len(attached.keys))
+        rows = zip(checksums, listed.attached_later.tolist(), _listed_identities(attached), strict=False)
+        identities = [checksum or (stated if later else None) for checksum, later, stated in rows]
+        add_files(total, attached.keys, attached.sizes, identities)
     return total.hexdigest()
 
 
-def _read_by_writers(surveyed: SurveyedInput, attached: Listing | None) -> npt.NDArray[np.bool_]:
+def _read_by_writers(surveyed: IngestInput, attached: Listing | None) -> npt.NDArray[np.bool_]:
     """Returns which attachments are objects that a store lists with a checksum, if the writers read them."""
     if attached is None or surveyed.records is not None or not isinstance(surveyed.source.dialect, ReadsFiles):
         return np.zeros(0 if attached is None else len(attached.keys), np.bool_)
@@ -210,13 +229,13 @@ def _read_by_writers(surveyed: SurveyedInput, attached: Listing | None) -> npt.N
     return np.array([remote and bool(attached.checksum(i)) for i in range(len(attached.keys))], np.bool_)
 
 
-def _listed_identity(listing: Listing, position: int) -> str:
-    """Returns the listed checksum of an object. One that proves less than an MD5 comes with the object's version."""
-    checksum = listing.checksum(position)
-    return checksum if checksum.startswith(MD5) else f"{checksum}@{listing.pin(position)}"
+def _listed_identities(listing: Listing) -> Iterator[str]:
+    """Yields the listed checksums of objects. One that proves less than an MD5 comes with the object's version."""
+    pairs = zip(listing.checksums or repeat(""), listing.pins or repeat(""), strict=False)
+    return (checksum if checksum.startswith(MD5) else f"{checksum}@{pin}" for checksum, pin in pairs)
 
 
-def _usable(surveyed: SurveyedInput) -> npt.NDArray[np.bool_]:
+def _usable(surveyed: IngestInput) -> npt.NDArray[np.bool_]:
     """Returns which objects are identified by what the store lists, and which local files by their states."""
     listing = surveyed.listing
     if surveyed.pinned:
@@ -235,7 +254,7 @@ def _alone(values: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
 
 
 def _identify(
-    surveyed: SurveyedInput, listed: npt.NDArray[np.bool_], progress: Progress
+    surveyed: IngestInput, listed: npt.NDArray[np.bool_], progress: Progress
 ) -> tuple[FileHashes, dict[int, bytes]]:
     """Reads the files that nothing else identifies.
 
@@ -279,15 +298,13 @@ def _hash_twice(listing: Listing, position: int, algorithm: str) -> tuple[FileHa
 def _same(
     listing: Listing, listed: npt.NDArray[np.bool_], contents: FileHashes, digests: dict[int, bytes]
 ) -> npt.NDArray[np.uint8]:
-    """Returns `HashedInput.same`. It splits the files as their content IDs do, from listed MD5 where there are any."""
+    """Returns `IngestInput.same`. It splits the files as their content IDs do, from listed MD5 where there are any."""
     if not (listed & ~contents.known).any():
         return contents.content_ids
     if not is_remote(listing.root):
+        # No other file has these bytes (`pin_input`), so any number is good that none has, and no content ID.
         same = contents.content_ids.copy()
-        rows = same.data.cast("B")
-        for i in np.flatnonzero(listed).tolist():
-            # No other file has these bytes (`pin_input`). Others may have its state: files that were unpacked together.
-            rows[i * DIGEST_BYTES : (i + 1) * DIGEST_BYTES] = digest_of(listing.keys[i].encode())
+        same.view(np.uint64)[listed, 0] = np.flatnonzero(listed) + 1
         return same
     same = np.zeros((len(listing.keys), DIGEST_BYTES), np.uint8)
     for i in range(len(listing.keys)):
@@ -326,4 +343,4 @@ class IngestSource:
         location = locate(config)
         surveyed = survey_input(IngestRecipe.of(config), location)
         recipe = ingest_recipe(config, surveyed.survey.classes)
-        return IngestSource(hash_input(surveyed).fingerprint, recipe, location_json(location))
+        return IngestSource(identify_input(surveyed).fingerprint, recipe, location_json(location))

@@ -16,6 +16,7 @@ from __future__ import annotations
 import json
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
 from operator import itemgetter
 from typing import Any, NamedTuple
 
@@ -25,9 +26,9 @@ import numpy.typing as npt
 from shardwright.dataset.shard_names import shard_name
 from shardwright.duplicates.find import DuplicateDecision
 from shardwright.ingest.copying import INPUTS_FILE, input_header, input_line
-from shardwright.ingest.identify import HashedInput, add_file, input_fingerprint_of, rest_rows
+from shardwright.ingest.identify import add_files, input_fingerprint_of, rest_rows
 from shardwright.ingest.known_files import FileHashes
-from shardwright.ingest.survey import SurveyedInput
+from shardwright.ingest.survey import IngestInput
 from shardwright.staging.staging import PlannedShard, Staging
 from shardwright.storage import FileHash, buckets, hash_file, map_threads
 from shardwright.storage.checksum import new_checksum
@@ -36,6 +37,8 @@ from shardwright.storage.listing import KeyIndex, StringArray
 
 INPUTS_OF_PLAN = "inputs/plan.jsonl"
 REST_OF_INPUT = "inputs/rest.jsonl"
+# Rows that are joined together.
+_TOGETHER = 1024
 
 
 class InputRow(NamedTuple):
@@ -79,45 +82,41 @@ def inputs_of(planned: PlannedShard) -> str:
     return f"inputs/{planned.split}-{shard_name(planned.number, planned.total)}.jsonl"
 
 
-def rows_of_plan(
-    surveyed: SurveyedInput, hashed: HashedInput, planned: npt.NDArray[np.bool_], same: DuplicateDecision
-) -> Iterator[InputRow]:
+def rows_of_plan(surveyed: IngestInput, planned: npt.NDArray[np.bool_], same: DuplicateDecision) -> Iterator[InputRow]:
     """Yields the rows of files that are in no shard. An object of unknown content is read here.
 
     Args:
         surveyed: the input.
-        hashed: its content.
         planned: which files are in a shard, bool (n,).
         same: the duplicates.
     """
-    listing, algorithm = surveyed.listing, surveyed.recipe.images.checksum
+    listing, contents, algorithm = surveyed.listing, surveyed.contents, surveyed.recipe.images.checksum
     for i in np.flatnonzero(~planned).tolist():
         row = InputRow(listing.keys[i], listing.sizes[i], listed=listing.checksum(i), counts=i not in surveyed.rejected)
-        content, kept = hashed.contents.get(i), same.kept_image(i)
-        if content is None and row.counts and hashed.identified[i]:
-            if kept != i and planned[kept] and not hashed.contents.known[kept]:
+        content, kept = contents.get(i), same.kept_image(i)
+        if content is None and row.counts and surveyed.identified[i]:
+            if kept != i and planned[kept] and not contents.known[kept]:
                 yield row._replace(same=listing.keys[kept])
                 continue
-            content = hashed.contents.get(kept) if kept != i else None
+            content = contents.get(kept) if kept != i else None
             content = content or hash_file(listing.path(i), listing.pin(i), algorithm)
         yield row if content is None else row._replace(content_id=content.content_id.hex(), crc32c=content.crc32c)
 
 
-def rest_lines(surveyed: SurveyedInput, hashed: HashedInput) -> Iterator[str]:
+def rest_lines(surveyed: IngestInput) -> Iterator[str]:
     """Yields what the fingerprint of the input covers besides the images, as lines of JSON.
 
     A list is a row of it. A mapping is a file that the writers read, whose content ID completes the row.
     """
     for row in rest_rows(surveyed):
         yield canonical_json(row) + "\n"
-    attached = surveyed.source.attachments()
-    if attached is None or hashed.attached is None:
+    files = surveyed.source.attachments()
+    if files is None or surveyed.attached is None:
         return
-    for i, content in enumerate(hashed.attached):
-        key, size = attached.keys[i], attached.sizes[i]
-        if hashed.attached_later[i]:
-            later = {"key": key, "size": size, "path": attached.path(i), "pin": attached.pin(i)}
-            yield canonical_json(later) + "\n"
+    for i, content in enumerate(surveyed.attached):
+        key, size = files.keys[i], files.sizes[i]
+        if surveyed.attached_later[i]:
+            yield canonical_json({"key": key, "size": size, "path": files.path(i), "pin": files.pin(i)}) + "\n"
         else:
             yield canonical_json([key, size, content.content_id.hex() if content else None]) + "\n"
 
@@ -138,12 +137,16 @@ def record_inputs(staging: Staging, shards: tuple[PlannedShard, ...], *, keep: b
 
     def lines() -> Iterator[str]:
         yield input_header()
-        for row in _rows(staging, shards):
-            if row.same:
-                row = contents[row.same]._replace(key=row.key, listed=row.listed)
-            add_file(total, row.key, row.size, row.content_id if row.content_id and row.counts else None)
-            if row.content_id and keep:
-                yield input_line(row.key, row.size, row.content_id, row.crc32c, row.listed, row.probe)
+        rows = _rows(staging, shards)
+        while some := list(islice(rows, _TOGETHER)):
+            if contents:
+                known = (contents[row.same] if row.same else row for row in some)
+                some = [one._replace(key=row.key, listed=row.listed) for one, row in zip(known, some, strict=True)]
+            identities = (row.content_id if row.content_id and row.counts else None for row in some)
+            add_files(total, [row.key for row in some], [row.size for row in some], identities)
+            for row in some if keep else ():
+                if row.content_id:
+                    yield input_line(row.key, row.size, row.content_id, row.crc32c, row.listed, row.probe)
 
     if keep:
         staging.write_lines(INPUTS_FILE, checksummed_lines(lines()))
@@ -175,7 +178,7 @@ def _rest_of(staging: Staging, shards: tuple[PlannedShard, ...]) -> str:
     for row in rows():
         if isinstance(row, dict):
             content = contents.get(index.find(row["key"]))
-            add_file(total, row["key"], row["size"], content.content_id.hex() if content else None)
+            add_files(total, [row["key"]], [row["size"]], [content.content_id.hex() if content else None])
         else:
             total.update(canonical_json(row).encode("utf-8") + b"\n")
     return total.hexdigest()
@@ -188,4 +191,7 @@ def _contents_of_kept(staging: Staging, shards: tuple[PlannedShard, ...]) -> Map
 
 
 def _rows(staging: Staging, shards: tuple[PlannedShard, ...]) -> Iterator[InputRow]:
-    return map(InputRow.from_json, staging.merged_lines(map(inputs_of, shards), (INPUTS_OF_PLAN,)))
+    lines = staging.merged_lines(map(inputs_of, shards), (INPUTS_OF_PLAN,))
+    while some := list(islice(lines, _TOGETHER)):
+        # Parsed together, in half the time.
+        yield from (InputRow(row["key"], *row["row"]) for row in json.loads(f"[{','.join(some)}]"))

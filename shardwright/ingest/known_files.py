@@ -219,6 +219,12 @@ class FileHashes:
             return None
         return FileHash(self.content_ids[position].tobytes(), int(self.crc32c[position]))
 
+    def checksums(self, begin: int, end: int) -> list[str | None]:
+        """Returns the content IDs of consecutive files, hex; `None` where they are not known."""
+        digits, width = self.content_ids[begin:end].tobytes().hex(), 2 * DIGEST_BYTES
+        known = enumerate(self.known[begin:end].tolist())
+        return [digits[i * width : (i + 1) * width] if there else None for i, there in known]
+
     def set(self, position: int, content: FileHash) -> None:
         """Sets the hashes of a file."""
         self.known[position] = True

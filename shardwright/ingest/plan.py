@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
 import PIL
 
 from shardwright.config.images import FULL
@@ -24,20 +25,22 @@ from shardwright.formats.base import NO_ROW, Annotation
 from shardwright.formats.mask_values import pin_mask
 from shardwright.ingest.copying import INPUTS_FILE, CopySource, input_lines
 from shardwright.ingest.example import ExampleSpec, further_features, labels_kind, stored_features
-from shardwright.ingest.identify import HashedInput, hash_input
+from shardwright.ingest.identify import identify_input
 from shardwright.ingest.input_records import INPUTS_OF_PLAN, REST_OF_INPUT, rest_lines, rows_of_plan
-from shardwright.ingest.known_files import FileHashes, KnownFiles
+from shardwright.ingest.known_files import FileHashes
 from shardwright.ingest.previous_dataset import PreviousLocations
 from shardwright.ingest.probe import UNREADABLE, Spread, read_input
 from shardwright.ingest.recipe import IngestRecipe, InputLocation
 from shardwright.ingest.split_inputs import moved_notes, resolve_method
 from shardwright.ingest.splitting import Positions, class_sets, cut_shards, split_images
-from shardwright.ingest.survey import SurveyedInput, survey_input
+from shardwright.ingest.survey import IngestInput, survey_input
 from shardwright.ingest.tasks import (
     Bounds,
     Range,
+    Tasks,
     cost_of,
     cut_ranges,
+    keep_tasks,
     missing_ranges,
     new_tasks,
     share_tasks,
@@ -107,23 +110,19 @@ class IngestPlan:
 
 @dataclass
 class PreparedIngest:
-    """A plan with what it was made from; `stage` writes its task files.
+    """A plan with what it was made from; `stage` passes that on to the writers.
 
     Attributes:
         plan: the plan.
-        surveyed: the input.
-        hashed: its content, until its task files are written.
-        probed: the results of probing, where the recipe asks for it, likewise.
+        surveyed: the input; what writers have then is no longer in it.
         positions: shard -> positions in the listing, in the order of the records.
         rejected: ledger rows of images that are rejected before any shard is written.
         same: the decision about duplicates.
-        locations: where the images are in the previous dataset, if there is one, likewise.
+        locations: where the images are in the previous dataset, if there is one, until writers have it.
     """
 
     plan: IngestPlan
-    surveyed: SurveyedInput
-    hashed: HashedInput
-    probed: KnownFiles | None
+    surveyed: IngestInput
     positions: dict[PlannedShard, Positions]
     rejected: list[LedgerRow]
     same: DuplicateDecision
@@ -137,60 +136,68 @@ class PreparedIngest:
         """
         check_known_rejects(self.plan.dataset, self.rejected)
 
-    def stage(self, staging: Staging, elsewhere: bool = False) -> None:
-        """Writes task files and early ledger rows, unless a previous attempt has.
+    def stage(self, staging: Staging, *, elsewhere: bool = False, inherited: bool = False) -> None:
+        """Gives writers their tasks, and staging the early ledger rows, unless a previous attempt has.
 
         Args:
             staging: the staging folder of the plan.
             elsewhere: whether writers may be on other machines, which reach only what is on a bucket.
+            inherited: whether all writers are this process or forks of it: then tasks need not be files, where the
+                annotations of some images can be read without all others.
 
         Raises:
             CheckFailed: a file of annotations has changed since the input was surveyed.
         """
-        plan, listing = self.plan, self.surveyed.listing
+        plan, surveyed = self.plan, self.surveyed
+        listing = surveyed.listing
         if plan.recorded and not staging.path(INPUTS_OF_PLAN).exists():
             # The rows of the files that no writer reads.
             planned = np.zeros(len(listing.keys), np.bool_)
             for images in self.positions.values():
                 planned[images] = True
-            staging.write_lines(REST_OF_INPUT, rest_lines(self.surveyed, self.hashed))
-            rows = rows_of_plan(self.surveyed, self.hashed, planned, self.same)
+            staging.write_lines(REST_OF_INPUT, rest_lines(surveyed))
+            rows = rows_of_plan(surveyed, planned, self.same)
             staging.write_lines(INPUTS_OF_PLAN, (f"{row.to_json()}\n" for row in rows))
         elif not plan.recorded and INPUTS_FILE in plan.dataset.kept and not staging.path(INPUTS_FILE).exists():
-            lines = input_lines(listing, self.hashed.contents, self.probed)
+            lines = input_lines(listing, surveyed.contents, surveyed.probed)
             staging.write_lines(INPUTS_FILE, checksummed_lines(lines))
-        if not staging.path(plan.tasks).is_dir():
+        tasks = Tasks(
+            listing, surveyed.contents, surveyed.probed, None if self.locations is None else self.locations.at
+        )
+        reader = surveyed.source.reader() if inherited and surveyed.source.attachments() is None else None
+        if reader is not None or not staging.path(plan.tasks).is_dir():
             staging.write_rows(_PLAN_ROWS, self.rejected)
+        if reader is None and not staging.path(plan.tasks).is_dir():
             with new_tasks(staging.root, plan.tasks) as folder:
-                self._write_tasks(folder)
+                if surveyed.records is not None:
+                    tasks.listing = surveyed.records.move_to(folder.parent / _UNPACKED)
+                self._write_tasks(folder, tasks)
                 # Images need no such check: their hashes are compared with each record.
-                self.surveyed.guard.check_unchanged()
+                surveyed.guard.check_unchanged()
         else:
-            self.surveyed.guard.check_unchanged()
+            if reader is not None:
+                keep_tasks(staging, plan.tasks, tasks, self.positions, reader)
+            surveyed.guard.check_unchanged()
         if elsewhere:
             share_tasks(staging, self.positions, plan.bounds, plan.tasks)
 
-    def _write_tasks(self, folder: Path) -> None:
+    def _write_tasks(self, folder: Path, tasks: Tasks) -> None:
         surveyed, bounds = self.surveyed, self.plan.bounds
-        listing, records = surveyed.listing, surveyed.records
-        if records is not None:
-            listing = records.move_to(folder.parent / _UNPACKED)
-        annotations = surveyed.source.annotations()
-        attached = surveyed.source.attachments()
-        if attached is not None and self.hashed.attached is not None:
-            annotations = _pinned(annotations, attached, self.hashed)
-        copied = None if self.locations is None else self.locations.at
-        write_images(folder, self.positions, bounds, listing, self.hashed.contents, self.probed, copied)
+        annotations, attached = surveyed.source.annotations(), surveyed.source.attachments()
+        if attached is not None and surveyed.attached is not None:
+            annotations = _pinned(annotations, attached, surveyed.attached, surveyed.attached_later)
+        write_images(folder, self.positions, bounds, tasks)
         # The hashes of a million images are large, and not needed while their annotations fill the memory.
-        self.hashed, self.probed, self.locations = replace(self.hashed, contents=FileHashes()), None, None
+        tasks.contents, tasks.probed, tasks.copied = FileHashes(), None, None
+        surveyed.contents, surveyed.probed, self.locations = FileHashes(), None, None
         trim_heap()
-        write_labels(folder, self.positions, bounds, len(listing.keys), annotations)
+        write_labels(folder, self.positions, bounds, len(tasks.listing.keys), annotations)
 
 
-def _pinned(annotations: Iterator[Annotation], files: Listing, hashed: HashedInput) -> Iterator[Annotation]:
+def _pinned(
+    annotations: Iterator[Annotation], files: Listing, hashes: FileHashes, later: npt.NDArray[np.bool_]
+) -> Iterator[Annotation]:
     """Adds to texts that name a file the checksum of that file when it was hashed or listed."""
-    assert hashed.attached is not None
-    crc32c, later = hashed.attached.crc32c, hashed.attached_later
     positions = {name: i for i, name in enumerate(files.names)}
     for annotation in annotations:
         # The text before the name chooses a part of the file.
@@ -200,20 +207,20 @@ def _pinned(annotations: Iterator[Annotation], files: Listing, hashed: HashedInp
             yield annotation
         else:
             listed = files.checksum(position) if later[position] else ""
-            yield annotation._replace(text=part + mark + pin_mask(name, int(crc32c[position]), listed))
+            yield annotation._replace(text=part + mark + pin_mask(name, int(hashes.crc32c[position]), listed))
 
 
-def planned_fingerprint(recipe: IngestRecipe, surveyed: SurveyedInput) -> str:
+def planned_fingerprint(surveyed: IngestInput) -> str:
     """Returns the fingerprint of the dataset that `plan_ingest` would plan, without decoding any image."""
-    options = recipe.with_classes(surveyed.survey.classes).options()
-    return dataset_fingerprint(_KIND, options, hash_input(surveyed).fingerprint)
+    options = surveyed.recipe.with_classes(surveyed.survey.classes).options()
+    return dataset_fingerprint(_KIND, options, identify_input(surveyed).fingerprint)
 
 
 def plan_ingest(
     recipe: IngestRecipe,
     location: InputLocation,
     *,
-    surveyed: SurveyedInput | None = None,
+    surveyed: IngestInput | None = None,
     expected_fingerprint: str | None = None,
     quiet: bool = True,
     staging_root: str | None = None,
@@ -238,44 +245,38 @@ def plan_ingest(
     """
     surveyed = survey_input(recipe, location) if surveyed is None else surveyed
     cache = None if staging_root is None else os.path.join(local_folder(staging_root), PROBED)
-    hashed, probed = read_input(recipe, surveyed, cache=cache, workers=workers, spread=spread, quiet=quiet)
-    if expected_fingerprint not in (None, hashed.fingerprint):
+    read_input(surveyed, cache=cache, workers=workers, spread=spread, quiet=quiet)
+    if expected_fingerprint not in (None, surveyed.fingerprint):
         raise CheckFailed(
-            f"{location.images}: the input has changed since the run began (content {hashed.fingerprint[:12]}, "
+            f"{location.images}: the input has changed since the run began (content {surveyed.fingerprint[:12]}, "
             f"expected {str(expected_fingerprint)[:12]}). Run it again."
         )
-    source, locations, reused = _match_previous(recipe, surveyed)
-    listing, rejected = surveyed.listing, _rejected(surveyed, hashed, probed)
+    source, locations, reused = _match_previous(surveyed)
+    listing, rejected = surveyed.listing, _rejected(surveyed)
     alive = np.ones(len(listing.keys), dtype=np.bool_)
     alive[list(rejected)] = False
     options = resolve_method(recipe.split, surveyed, alive)
-    predefined = options.method == PREDEFINED
-    same = find_duplicates(
-        recipe.duplicates, listing.keys, hashed.same, probed, alive, surveyed.labels_of, predefined=predefined
-    )
+    compared = listing.keys, surveyed.same, surveyed.probed, alive, surveyed.labels_of
+    same = find_duplicates(recipe.duplicates, *compared, predefined=options.method == PREDEFINED)
     alive[list(same.rows)] = False
     classes = None
     if recipe.shards.balance == "class" or recipe.split.method == "stratified" or recipe.split.stratify:
         classes = class_sets(surveyed.source.annotations(), len(listing.keys), surveyed.source.dialect)
     accepted = np.flatnonzero(alive)
-    split = split_images(options, location.previous, surveyed, hashed.contents, accepted, classes, same)
-    sizes = np.array(listing.sizes, dtype=np.int64)
-    stored = recipe.images.stored_bytes
-    positions = cut_shards(
-        split.orders, sizes if stored is None else np.full_like(sizes, stored), recipe.shards, classes
-    )
+    split = split_images(options, location.previous, surveyed, surveyed.contents, accepted, classes, same)
+    sizes, stored = np.array(listing.sizes, dtype=np.int64), recipe.images.stored_bytes
+    sizes = sizes if stored is None else np.full_like(sizes, stored)
+    positions = cut_shards(split.orders, sizes, recipe.shards, classes)
     moved = moved_notes(recipe.split, surveyed, split.orders)
-    notes = (*surveyed.survey.notes, *hashed.notes, *same.notes, *split.notes, *moved, *reused)
-    plan = _ingest_plan(recipe, surveyed, hashed, probed is not None, positions, source, notes)
+    notes = (*surveyed.survey.notes, *surveyed.notes, *same.notes, *split.notes, *moved, *reused)
+    plan = _ingest_plan(surveyed, positions, source, notes)
     rows = _early_rows(surveyed, {**rejected, **split.refused}, same, split.orders)
-    return PreparedIngest(plan, surveyed, hashed, probed, positions, rows, same, locations)
+    return PreparedIngest(plan, surveyed, positions, rows, same, locations)
 
 
-def _match_previous(
-    recipe: IngestRecipe, surveyed: SurveyedInput
-) -> tuple[CopySource | None, PreviousLocations | None, list[str]]:
+def _match_previous(surveyed: IngestInput) -> tuple[CopySource | None, PreviousLocations | None, list[str]]:
     """Returns the previous dataset that records are copied from, where they are in it, and notes."""
-    previous, known = surveyed.previous, surveyed.known
+    recipe, previous, known = surveyed.recipe, surveyed.previous, surveyed.known
     if previous is None or known is None:
         return None, None, []
     options = recipe.options()["images"]
@@ -291,15 +292,15 @@ def _tools(recipe: IngestRecipe) -> str:
     return f"pillow {PIL.__version__}" if recipe.images.may_encode else ""
 
 
-def _rejected(surveyed: SurveyedInput, hashed: HashedInput, probed: KnownFiles | None) -> dict[int, Refusal]:
+def _rejected(surveyed: IngestInput) -> dict[int, Refusal]:
     """Returns why images are rejected so far, by position. The first reason that was found counts."""
-    unread = np.flatnonzero(~hashed.identified).tolist()
+    unread = np.flatnonzero(~surveyed.identified).tolist()
     unreadable = {i: Refusal(surveyed.listing.keys[i], *UNREADABLE) for i in unread}
-    return {**(probed.rejected if probed is not None else {}), **unreadable, **surveyed.rejected}
+    return {**(surveyed.probed.rejected if surveyed.probed is not None else {}), **unreadable, **surveyed.rejected}
 
 
 def _early_rows(
-    surveyed: SurveyedInput,
+    surveyed: IngestInput,
     rejected: Mapping[int, Refusal],
     same: DuplicateDecision,
     orders: Mapping[str, Positions],
@@ -319,36 +320,48 @@ def _early_rows(
 
 
 def _ingest_plan(
-    recipe: IngestRecipe,
-    surveyed: SurveyedInput,
-    hashed: HashedInput,
-    probed: bool,
-    shards: Mapping[PlannedShard, Positions],
-    source: CopySource | None,
-    notes: tuple[str, ...],
+    surveyed: IngestInput, shards: Mapping[PlannedShard, Positions], source: CopySource | None, notes: tuple[str, ...]
 ) -> IngestPlan:
     """Describes the dataset and its writing.
 
     Args:
-        recipe: the options.
         surveyed: the input.
-        hashed: its content.
-        probed: whether the images were probed.
         shards: shard -> positions of its images.
         source: the previous dataset that images are copied from.
         notes: what was detected.
     """
+    recipe, listing, survey = surveyed.recipe, surveyed.listing, surveyed.survey
     examples = example_spec(recipe, surveyed)
     measured = recipe.images.verify == FULL and not recipe.duplicates.looks_at_pixels
     # Kept where it can spare the next dataset any work.
-    keep_inputs = probed or measured or (hashed.read_later and not surveyed.pinned) or bool(surveyed.listing.checksums)
-    sizes = np.array(surveyed.listing.sizes, dtype=np.int64)
+    keep_inputs = surveyed.probed is not None or measured or (surveyed.read_later and not surveyed.pinned)
+    keep_inputs = keep_inputs or bool(listing.checksums)
+    sizes = np.array(listing.sizes, dtype=np.int64)
     cost = cost_of(recipe.images, sizes)
-    bounds = tuple(cut_ranges(shards, cost, surveyed.listing.root))
+    bounds = tuple(cut_ranges(shards, cost, listing.root))
     ranges = fingerprint([_TASK_FORMAT, bounds, "" if source is None else source.digest])
+    dataset = DatasetPlan(
+        kind=_KIND,
+        task=examples.task,
+        classes=examples.classes,
+        # With the classes that were detected, so that stating them in the configuration makes no difference.
+        recipe=recipe.with_classes(survey.classes).options(),
+        parent=surveyed.fingerprint,
+        labels=labels_kind(recipe.task, survey),
+        features=examples.stored.kinds,
+        names=examples.stored.names,
+        inputs=len(listing.keys) + len(listing.refused) + len(survey.refused) + len(surveyed.spans.passed_over),
+        shards=tuple(shards),
+        rows=(_PLAN_ROWS,),
+        max_rejects=recipe.rejects.max_fraction,
+        further_parents={} if recipe.split.keep_from is None else {"previous": recipe.split.keep_from},
+        kept=(INPUTS_FILE,) if keep_inputs else (),
+        content=surveyed.content,
+        listed=not surveyed.pinned,
+    )
     return IngestPlan(
-        dataset=_dataset_plan(recipe, surveyed, examples, hashed, tuple(shards), keep_inputs),
-        root=surveyed.listing.root,
+        dataset=dataset,
+        root=listing.root,
         recipe=recipe,
         examples=examples,
         notes=notes,
@@ -356,42 +369,12 @@ def _ingest_plan(
         shard_costs=tuple(int(cost[images].sum()) for images in shards.values()),
         bounds=bounds,
         tasks=f"tasks-{ranges[:16]}",
-        recorded=hashed.read_later or measured,
+        recorded=surveyed.read_later or measured,
         source=source,
     )
 
 
-def _dataset_plan(
-    recipe: IngestRecipe,
-    surveyed: SurveyedInput,
-    examples: ExampleSpec,
-    hashed: HashedInput,
-    shards: tuple[PlannedShard, ...],
-    keep_inputs: bool,
-) -> DatasetPlan:
-    listing, survey = surveyed.listing, surveyed.survey
-    return DatasetPlan(
-        kind=_KIND,
-        task=examples.task,
-        classes=examples.classes,
-        # With the classes that were detected, so that stating them in the configuration makes no difference.
-        recipe=recipe.with_classes(survey.classes).options(),
-        parent=hashed.fingerprint,
-        labels=labels_kind(recipe.task, survey),
-        features=examples.stored.kinds,
-        names=examples.stored.names,
-        inputs=len(listing.keys) + len(listing.refused) + len(survey.refused) + len(surveyed.spans.passed_over),
-        shards=shards,
-        rows=(_PLAN_ROWS,),
-        max_rejects=recipe.rejects.max_fraction,
-        further_parents={} if recipe.split.keep_from is None else {"previous": recipe.split.keep_from},
-        kept=(INPUTS_FILE,) if keep_inputs else (),
-        content="" if hashed.read_later else hashed.content,
-        listed=not surveyed.pinned,
-    )
-
-
-def example_spec(recipe: IngestRecipe, surveyed: SurveyedInput) -> ExampleSpec:
+def example_spec(recipe: IngestRecipe, surveyed: IngestInput) -> ExampleSpec:
     """Returns how the images of an input and their annotations become examples."""
     source, survey = surveyed.source, surveyed.survey
     return ExampleSpec(

@@ -28,11 +28,10 @@ from shardwright.config.images import FULL
 from shardwright.errors import CheckFailed
 from shardwright.images.decode import header_of
 from shardwright.images.header import ImageError
-from shardwright.ingest.identify import HashedInput, hash_input
+from shardwright.ingest.identify import identify_input
 from shardwright.ingest.known_files import ALGORITHM, Decoded, KnownFiles, ProbeCache, ProbeRow, decode_file, measured
 from shardwright.ingest.previous_dataset import PreviousDataset
-from shardwright.ingest.recipe import IngestRecipe
-from shardwright.ingest.survey import SurveyedInput
+from shardwright.ingest.survey import IngestInput
 from shardwright.running.processes import map_processes, usable_cores
 from shardwright.running.progress import SILENT, Progress, progress
 from shardwright.staging.staging import Staging
@@ -65,32 +64,23 @@ _ROWS_AT_ONCE = 4096
 
 
 def read_input(
-    recipe: IngestRecipe,
-    surveyed: SurveyedInput,
-    *,
-    cache: str | None,
-    workers: int | None,
-    spread: Spread | None,
-    quiet: bool,
-) -> tuple[HashedInput, KnownFiles | None]:
+    surveyed: IngestInput, *, cache: str | None, workers: int | None, spread: Spread | None, quiet: bool
+) -> None:
     """Identifies an input, and probes it where the plan depends on pixels.
 
     Args:
-        recipe: the options.
-        surveyed: the input.
+        surveyed: the input; gets its content, and the probe results that are known.
         cache: folder where probe rows are kept, if any is.
         workers: processes that probe; by default one per processor.
         spread: has images probed elsewhere; by default in these processes.
         quiet: show no progress.
-
-    Returns:
-        Its content, and the probe results that are known; `None` where there are none.
     """
-    listing = surveyed.listing
+    recipe, listing = surveyed.recipe, surveyed.listing
     if not recipe.duplicates.looks_at_pixels:
         with progress(len(listing.keys), "hashing", quiet=quiet) as shown:
-            hashed = hash_input(surveyed, shown)
-        return hashed, _known_rows(recipe, surveyed, hashed)
+            identify_input(surveyed, shown)
+        surveyed.probed = _known_rows(surveyed)
+        return
     options = ProbeOptions(
         max_pixels=recipe.images.max_pixels,
         convert=recipe.images.unsupported_formats != "reject",
@@ -113,17 +103,18 @@ def read_input(
         probed = probe_input(part, skipped, options, cache=cache, workers=workers, spread=spread, progress=shown)
     if known is not None and read is not None:
         probed = known.joined(read, probed)
-    return hash_input(surveyed, hashed=probed.content), probed
+    identify_input(surveyed, hashed=probed.content)
+    surveyed.probed = probed
 
 
-def _known_rows(recipe: IngestRecipe, surveyed: SurveyedInput, hashed: HashedInput) -> KnownFiles | None:
+def _known_rows(surveyed: IngestInput) -> KnownFiles | None:
     """Returns the measures that the previous dataset has of files that have not changed."""
-    previous, known = surveyed.previous, surveyed.known
+    recipe, previous, known = surveyed.recipe, surveyed.previous, surveyed.known
     if recipe.images.verify != FULL or previous is None or known is None:
         return None
     if not previous.same_checks(recipe.options()["images"]):
         return None
-    known = replace(known, content=hashed.contents)
+    known = replace(known, content=surveyed.contents)
     if not surveyed.listing.checksums:
         previous.add_rows(surveyed.listing, known)
     return known

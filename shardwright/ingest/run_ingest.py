@@ -6,8 +6,9 @@
 from __future__ import annotations
 
 import os
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import closing, nullcontext, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -20,14 +21,14 @@ from shardwright.config.parse_values import plain_value
 from shardwright.dataset.manifest import DISPLAYED, IMAGE_FOLDER, LOCATED, Manifest
 from shardwright.dataset.reader import ImageDataset
 from shardwright.errors import UsageError
-from shardwright.ingest.identify import pin_input
+from shardwright.ingest.identify import look_at_input, pin_input
 from shardwright.ingest.plan import IngestPlan, plan_ingest, planned_fingerprint
 from shardwright.ingest.recipe import IngestRecipe, InputLocation, locate
 from shardwright.ingest.select_spans import becomes_input
-from shardwright.ingest.survey import survey_input
-from shardwright.ingest.tasks import Range, cost_of, worth_processes
+from shardwright.ingest.survey import IngestInput, list_input, read_annotations
+from shardwright.ingest.tasks import Range, cost_of, forget_tasks, worth_processes
 from shardwright.ingest.write_shards import commit_ingest, write_range
-from shardwright.running.processes import map_processes, usable_cores, warm_up
+from shardwright.running.processes import can_fork, map_processes, usable_cores, warm_up
 from shardwright.running.progress import counted, progress
 from shardwright.staging.commit import check_output, discard_assembly, is_committed, open_if_committed, remove_staged
 from shardwright.staging.output import damage
@@ -74,17 +75,14 @@ def ingest(
     """
     recipe, location = _check_call(config, out, workers)
     staging_root = staging_next_to(out) if config.run.staging is None else config.resolve(config.run.staging)
-    surveyed, manifest = survey_input(recipe, location), None
+    surveyed, processes = _read_input(config, recipe, location, out, workers)
+    manifest = None
     if recipe.duplicates.looks_at_pixels and is_committed(out):
         # The plan decodes images: whether the output is this dataset already is known before.
-        fingerprint = planned_fingerprint(recipe, surveyed)
-        manifest = open_if_committed(out, fingerprint)
-    # Times of files may name a staging folder that is next to the output, and for this run alone. If a dataset is at
-    # the output already, the content of all files decides whether it is this one.
-    if config.run.staging is None and not is_remote(str(out)) and not is_committed(out):
-        surveyed = pin_input(surveyed)
+        fingerprint = planned_fingerprint(surveyed)
+        manifest = open_if_committed(out, fingerprint, grows=True)
     if manifest is None:
-        if _processes(int(cost_of(recipe.images, np.array(surveyed.listing.sizes, np.int64)).sum()), workers) > 1:
+        if processes > 1:
             warm_up(write_range)  # Their imports take as long as hashing a thousand photographs, which comes first.
         prepared = plan_ingest(
             recipe, location, surveyed=surveyed, quiet=quiet, staging_root=staging_root, workers=workers
@@ -92,16 +90,19 @@ def ingest(
         del surveyed
         plan, fingerprint = prepared.plan, prepared.plan.dataset.fingerprint
         _log_all(log, (*config.notes, *plan.notes))
-        manifest = open_if_committed(out, fingerprint)
+        manifest = open_if_committed(out, fingerprint, grows=True)
     if manifest is None:
         prepared.check_rejects()
         if damaged := damage(out, fingerprint):
             log(f"{damaged} It is replaced now, since what remains of it belongs to this dataset.")
         staging = _open_staging(staging_root, plan)
         with staging.locked():
-            prepared.stage(staging)
-            del prepared  # Its arrays are not needed while shards are written.
-            manifest, notes = _write(plan, staging, config, out, workers, quiet)
+            prepared.stage(staging, inherited=processes == 1 or can_fork())
+            del prepared  # What writers do not need of it is not needed any more.
+            try:
+                manifest, notes = _write(plan, staging, config, out, workers, quiet)
+            finally:
+                forget_tasks(staging, plan.tasks)
         # Now that the folder is not locked, a log that cannot be written is not taken for staging.
         _log_all(log, notes)
     _remove_leftovers(staging_root, config, out, fingerprint)
@@ -127,6 +128,30 @@ def _check_call(config: Config, out: str | os.PathLike[str], workers: int | None
     return recipe, location
 
 
+def _read_input(
+    config: Config, recipe: IngestRecipe, location: InputLocation, out: str | os.PathLike[str], workers: int | None
+) -> tuple[IngestInput, int]:
+    """Lists the input and reads its annotations, while other processes look at its files.
+
+    Returns:
+        The input, and the number of processes that it is worth.
+    """
+    surveyed, looks = list_input(recipe, location), None
+    processes = _processes(int(cost_of(recipe.images, np.array(surveyed.listing.sizes, np.int64)).sum()), workers)
+    # Times of files may name a staging folder that is next to the output, and for this run alone. If a dataset is at
+    # the output already, the content of all files decides whether it is this one.
+    if config.run.staging is None and not is_remote(str(out)) and not is_committed(out):
+        if processes > 1:
+            warm_up(write_range)  # The server that workers are forked from is one for all of them.
+        looks = look_at_input(surveyed, processes)
+    # After an error or a question nobody waits for the looks.
+    with nullcontext() if looks is None else closing(looks):
+        read_annotations(surveyed)
+        if looks is not None:
+            pin_input(surveyed, looks)
+    return surveyed, processes
+
+
 def _log_all(log: Callable[[str], None], notes: Iterable[str]) -> None:
     for note in notes:
         log(note)
@@ -150,33 +175,41 @@ def _write(
     quiet: bool,
 ) -> tuple[Manifest, list[str]]:
     """Writes what is missing of a staged plan, and commits the dataset; returns notes on what was written, too."""
-    ranges, written = write_ranges(plan, staging, workers)
+    ranges, written = write_ranges(plan, staging, workers, lambda part: shown.advance(part.images, part.size))
     images, size = sum(part.images for part in ranges), sum(part.size for part in ranges)
     with progress(images, "writing images", quiet=quiet, size=size) as shown:
-        for part in written:
-            shown.advance(part.images, part.size)
+        deque(written, maxlen=0)
     notes = written_notes(plan, staging.results(plan.dataset.shards))
     build = {"config": config.to_dict(), "runner": "ingest", IMAGE_FOLDER: published(plan.root, config.base)}
     return commit_ingest(plan, staging, out, build), notes
 
 
-def write_ranges(plan: IngestPlan, staging: Staging, workers: int | None = None) -> tuple[list[Range], Iterator[Range]]:
+def write_ranges(
+    plan: IngestPlan,
+    staging: Staging,
+    workers: int | None = None,
+    report: Callable[[Range], object] = lambda part: None,
+) -> tuple[list[Range], Iterator[object]]:
     """Writes the ranges of a staged plan that are not written yet, and their shards, in processes of this machine.
 
     Args:
         plan: the plan.
         staging: its staging folder, locked by the caller.
         workers: processes; by default one per processor, and none for small inputs.
+        report: is called with some images when they are written.
 
     Returns:
-        These ranges, and an iterator that yields each as it is done.
+        These ranges, and an iterator that has to be taken to its end.
     """
     processes = _processes(sum(plan.shard_costs), workers)
     ranges = plan.missing_ranges(staging, processes)
     processes = min(processes, len(ranges))
     threads = max(1, (workers or usable_cores()) // max(1, processes))
     write = partial(write_range, plan=plan.for_writers(), staging=staging, threads=threads)
-    return ranges, map_processes(write, ranges, processes, _LOST)
+    if processes <= 1:
+        # A shard may be all there is, so its images are reported while it is written.
+        return ranges, map_processes(partial(write, report=report), ranges, 1, _LOST)
+    return ranges, map(report, map_processes(write, ranges, processes, _LOST))
 
 
 def _processes(cost: int, workers: int | None) -> int:

@@ -7,7 +7,6 @@ a patient, a scene or a day.
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -25,19 +24,14 @@ from shardwright.formats.exported import Exported
 from shardwright.formats.image_names import NameIndex
 from shardwright.formats.rows import CsvFormat
 from shardwright.formats.tables import reduce_header
-from shardwright.ingest.survey import SurveyedInput
+from shardwright.ingest.split_lists import SPLIT_HEADERS, listed_image, listed_names
+from shardwright.ingest.survey import IngestInput
 from shardwright.running.progress import counted
 from shardwright.splits import UNASSIGNED, folder_split, split_named
-from shardwright.storage import Refusal, read_bytes
-from shardwright.storage.limits import MOST_LIST_BYTES
-from shardwright.storage.listing import name_lines
+from shardwright.storage import Refusal
 
 CONFLICTING_SPLITS = "conflicting_splits"
 _SHOWN = 3
-# Headers of a column that may state the split of an image.
-_SPLIT_HEADERS = frozenset(
-    ("split", "splits", "set", "subset", "partition", "usage", "phase", "stage", "part", "fold", "dataset", "datasplit")
-)
 
 
 @dataclass
@@ -55,7 +49,7 @@ class PredefinedSplits:
     notes: list[str] = field(default_factory=list)
 
 
-def predefined_splits(options: SplitConfig, surveyed: SurveyedInput, lists: Mapping[str, str]) -> PredefinedSplits:
+def predefined_splits(options: SplitConfig, surveyed: IngestInput, lists: Mapping[str, str]) -> PredefinedSplits:
     """Finds the split that the input itself puts every image into.
 
     Args:
@@ -103,7 +97,7 @@ def predefined_splits(options: SplitConfig, surveyed: SurveyedInput, lists: Mapp
     return result
 
 
-def resolve_method(options: SplitConfig, surveyed: SurveyedInput, alive: npt.NDArray[np.bool_]) -> SplitConfig:
+def resolve_method(options: SplitConfig, surveyed: IngestInput, alive: npt.NDArray[np.bool_]) -> SplitConfig:
     """Decides what `split.method: auto` means for an input.
 
     Args:
@@ -133,9 +127,7 @@ def resolve_method(options: SplitConfig, surveyed: SurveyedInput, alive: npt.NDA
     return replace(options, method=PREDEFINED, from_column=column[0] if column is not None else None)
 
 
-def moved_notes(
-    options: SplitConfig, surveyed: SurveyedInput, orders: Mapping[str, npt.NDArray[np.int64]]
-) -> list[str]:
+def moved_notes(options: SplitConfig, surveyed: IngestInput, orders: Mapping[str, npt.NDArray[np.int64]]) -> list[str]:
     """Returns a note on the images that a method puts into another split than the input states.
 
     Args:
@@ -161,7 +153,7 @@ def moved_notes(
     return [f"{note}; {leaked:,} of the input's test are in train" if leaked else note]
 
 
-def _stated_by_input(options: SplitConfig, surveyed: SurveyedInput) -> PredefinedSplits | None:
+def _stated_by_input(options: SplitConfig, surveyed: IngestInput) -> PredefinedSplits | None:
     """Returns the splits that the input states by itself; `None` where there are none."""
     column = split_column(surveyed, options.names)
     stating = replace(options, method=PREDEFINED, group=None, num_folds=None, fold_index=None, stratify=False)
@@ -171,7 +163,7 @@ def _stated_by_input(options: SplitConfig, surveyed: SurveyedInput) -> Predefine
         return None
 
 
-def split_column(surveyed: SurveyedInput, names: Sequence[str]) -> tuple[str, set[str]] | None:
+def split_column(surveyed: IngestInput, names: Sequence[str]) -> tuple[str, set[str]] | None:
     """Returns the column of the table of labels whose header and whose values all mean splits, and these splits.
 
     Args:
@@ -185,7 +177,7 @@ def split_column(surveyed: SurveyedInput, names: Sequence[str]) -> tuple[str, se
     if surveyed.survey.splits or not isinstance(source, CsvFormat):
         return None
     for header in source.header:
-        if reduce_header(header) in _SPLIT_HEADERS and source.header.count(header) == 1:
+        if reduce_header(header) in SPLIT_HEADERS and source.header.count(header) == 1:
             values = {text for _, text in source.column("split.from_column", header)}
             words = {split_word(text) or "" for text in values}
             if words and words <= set(names):
@@ -195,7 +187,7 @@ def split_column(surveyed: SurveyedInput, names: Sequence[str]) -> tuple[str, se
 
 def _partly_stated(
     options: SplitConfig,
-    surveyed: SurveyedInput,
+    surveyed: IngestInput,
     found: PredefinedSplits,
     stated: npt.NDArray[np.bool_],
     missing: Sequence[int],
@@ -244,10 +236,10 @@ def column_fields(source: AnnotationFormat, option: str, header: str) -> Iterato
     return source.column(option, header)
 
 
-def _from_lists(lists: Mapping[str, str], surveyed: SurveyedInput, notes: list[str]) -> Iterator[tuple[int, str, str]]:
+def _from_lists(lists: Mapping[str, str], surveyed: IngestInput, notes: list[str]) -> Iterator[tuple[int, str, str]]:
     names = NameIndex(surveyed.listing.keys, frozenset(surveyed.rejected))
     for split, path in sorted(lists.items()):
-        lines = _lines(f"split.from_lists.{split}", path)
+        lines = listed_names(f"split.from_lists.{split}", split, path)
         unknown = []
         for line in lines:
             position = listed_image(line, names)
@@ -261,24 +253,7 @@ def _from_lists(lists: Mapping[str, str], surveyed: SurveyedInput, notes: list[s
         notes.append(note)
 
 
-def listed_image(line: str, names: NameIndex) -> int | None:
-    """Returns the image that a line of a list names: `a b.jpg`, or `a.jpg 3` with further columns; or `None`."""
-    found = names.find(line)
-    first = re.split(r"[\s,;]", line.strip(), maxsplit=1)[0]
-    return names.find(first) if found is None and first != line.strip() else found
-
-
-def _lines(option: str, path: str) -> list[str]:
-    try:
-        text = read_bytes(path, most=MOST_LIST_BYTES).decode("utf-8-sig")
-    except OSError as error:
-        raise UsageError(f"{option}: {path} cannot be read ({error.strerror or error}). Check the path.") from None
-    except UnicodeDecodeError as error:
-        raise UsageError(f"{option}: {path} is not UTF-8 text (byte {error.start}). Save it as UTF-8.") from None
-    return name_lines(text)
-
-
-def _from_column(options: SplitConfig, surveyed: SurveyedInput, notes: list[str]) -> Iterator[tuple[int, str, str]]:
+def _from_column(options: SplitConfig, surveyed: IngestInput, notes: list[str]) -> Iterator[tuple[int, str, str]]:
     assert options.from_column is not None
     fields = column_fields(surveyed.source, "split.from_column", options.from_column)
     for position, split, _ in _named(fields, options.names, notes):
@@ -344,7 +319,7 @@ class Groups:
     refused: dict[int, Refusal] = field(default_factory=dict)
 
 
-def image_groups(options: GroupConfig, surveyed: SurveyedInput) -> Groups:
+def image_groups(options: GroupConfig, surveyed: IngestInput) -> Groups:
     """Finds the group of every image.
 
     Raises:
@@ -369,7 +344,7 @@ def _by_pattern(pattern: str, keys: Sequence[str]) -> list[str]:
     return [(match[1] or "") if match else "" for match in found]
 
 
-def _by_column(column: str, surveyed: SurveyedInput) -> Groups:
+def _by_column(column: str, surveyed: IngestInput) -> Groups:
     keys = surveyed.listing.keys
     result = Groups([""] * len(keys))
     for position, text in column_fields(surveyed.source, "split.group.column", column):

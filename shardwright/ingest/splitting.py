@@ -17,7 +17,7 @@ from shardwright.formats.base import NO_LABEL, Annotation, ClassesInText, MaskCo
 from shardwright.ingest.known_files import FileHashes
 from shardwright.ingest.previous_splits import InputFiles, PreviousSplits, previous_splits
 from shardwright.ingest.split_inputs import image_groups, predefined_splits
-from shardwright.ingest.survey import SurveyedInput
+from shardwright.ingest.survey import IngestInput
 from shardwright.running.progress import counted
 from shardwright.splits import NEW, Assignment, ClassTable, Folds, assign_splits, join_units, split_order
 from shardwright.staging.staging import PlannedShard
@@ -111,7 +111,7 @@ class SplitImages:
 def split_images(
     options: SplitConfig,
     previous_path: str | None,
-    surveyed: SurveyedInput,
+    surveyed: IngestInput,
     contents: FileHashes,
     accepted: Positions,
     classes: ClassSets | None = None,
@@ -174,7 +174,7 @@ def _folds(options: SplitConfig) -> Folds | None:
 def _previous(
     options: SplitConfig,
     path: str | None,
-    surveyed: SurveyedInput,
+    surveyed: IngestInput,
     contents: FileHashes,
     same: DuplicateDecision | None,
 ) -> PreviousSplits | None:

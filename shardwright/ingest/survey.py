@@ -1,4 +1,4 @@
-"""Lists an input, reads its annotations once and computes its content fingerprint. Nothing is written here.
+"""An input as one record: lists it and reads its annotations once. Nothing is written here.
 
 A run reads the files of annotations several times: to detect their format, to hash them, to cut shards. The staged
 files match the fingerprint only if the bytes were the same each time. So `SourceGuard` hashes them before the first
@@ -9,9 +9,12 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Container, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
-from typing import NamedTuple
+from dataclasses import dataclass, field
+from functools import cached_property, partial
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
 
 from shardwright.config.images import FULL
 from shardwright.config.input import TFRECORD
@@ -23,8 +26,8 @@ from shardwright.errors import CheckFailed, ConfigError, Reading, UsageError
 from shardwright.formats.base import (
     AnnotationFormat,
     ClassesInText,
-    FormatInput,
     Images,
+    Request,
     Survey,
     counted_endings,
 )
@@ -34,18 +37,17 @@ from shardwright.formats.export_record import FoundExport, find_export
 from shardwright.formats.exported import Exported
 from shardwright.formats.head import Head
 from shardwright.formats.image_or_mask import without_masks
-from shardwright.formats.record_listing import holds_records
 from shardwright.formats.rows import CsvFormat
-from shardwright.formats.split_files import Opening, SplitFile, SplitFiles, find_files
+from shardwright.formats.split_files import SplitFile, SplitFiles, find_files
 from shardwright.formats.tables import Spans
-from shardwright.formats.tfrecords import TFRecordFormat
 from shardwright.images.decode import header_of, other_header
 from shardwright.images.header import EMPTY_FILE, NOT_AN_IMAGE, ImageError, has_image_ending, is_sidecar
 from shardwright.images.read_header import read_header
-from shardwright.ingest.known_files import KnownFiles
+from shardwright.ingest.known_files import FileHashes, KnownFiles
 from shardwright.ingest.previous_dataset import PreviousDataset
 from shardwright.ingest.recipe import IngestRecipe, InputLocation
 from shardwright.ingest.select_spans import MergedSpans, read_spans
+from shardwright.ingest.split_lists import files_of_lists
 from shardwright.masks.coco_segmentation import CocoMasks
 from shardwright.masks.coordinate_frame import CoordinateFrame
 from shardwright.masks.drawn import DrawnMasks
@@ -64,83 +66,11 @@ from shardwright.storage import (
     read_start,
     readers,
 )
-from shardwright.storage.checksum import checksum_of
+from shardwright.storage.checksum import DIGEST_BYTES, checksum_of
 from shardwright.storage.limits import MOST_KEPT_BYTES
 
-
-@dataclass(frozen=True)
-class SourceGuard:
-    """Files, and their content before they were read.
-
-    Attributes:
-        tables: path -> hashes of its bytes; `None` of a file that could not be read.
-        further: files that are too many or too large to be hashed twice, such as XML files and TFRecords.
-        states: of these, see `file_states`.
-    """
-
-    tables: Mapping[str, FileHash | None]
-    further: Listing | None = None
-    states: bytes = b""
-
-    @staticmethod
-    def before(tables: Iterable[str]) -> SourceGuard:
-        """Hashes tables that are about to be read."""
-        return SourceGuard({path: hash_file(path) for path in tables})
-
-    @staticmethod
-    def reading(tables: Iterable[str], others: Iterable[str]) -> tuple[SourceGuard, dict[str, bytes]]:
-        """Reads tables, so that what is read is what was hashed, and nobody has to open them again.
-
-        Args:
-            tables: absolute paths of files of annotations.
-            others: of files that are only hashed.
-
-        Returns:
-            The guard, and the bytes of tables that are not too large to be kept.
-
-        Raises:
-            UsageError: one is not a regular file, or larger than a table may be.
-        """
-        guard = SourceGuard.before(others)
-        hashes, contents = dict(guard.tables), {}
-        for path in tables:
-            try:
-                contents[path], hashes[path] = read_hashed(path, MOST_KEPT_BYTES)
-            except OSError:
-                check_table(path)
-                hashes[path] = hash_file(path)
-        return SourceGuard(hashes), contents
-
-    def with_files(self, further: Listing | None) -> SourceGuard:
-        """Adds further files that are about to be read."""
-        if further is None or further is self.further:
-            return self
-        return dataclasses.replace(self, further=further, states=file_states(further))
-
-    def checksum(self, path: str) -> str | None:
-        """Returns the BLAKE3 of a table, hex; `None` where it could not be read, or is a folder."""
-        known = self.tables.get(path)
-        return None if known is None else known.content_id.hex()
-
-    def check_unchanged(self) -> None:
-        """Ends a run that may have read other bytes than it hashed.
-
-        Raises:
-            CheckFailed: one of the files is not what it was.
-        """
-        for path, known in self.tables.items():
-            if hash_file(path) != known:
-                raise _changed(path)
-        now = b"" if self.further is None else file_states(self.further)
-        if self.further is not None and now != self.states:
-            size = len(now) // len(self.further.keys)
-            same = (now[i : i + size] == self.states[i : i + size] for i in range(0, len(now), size))
-            raise _changed(self.further.path(list(same).index(False)))
-
-
-def _changed(path: str) -> CheckFailed:
-    return CheckFailed(f"{path}: the file has changed while the run was reading the input. Run it again.")
-
+if TYPE_CHECKING:
+    from shardwright.formats.tfrecords import TFRecordFormat
 
 _UNLISTED_MEANS = {
     "empty": "an image without a row has no annotations, and is written",
@@ -155,38 +85,62 @@ _MASK_DIGITS = 8
 
 
 @dataclass
-class SurveyedInput:
-    """An input that was listed and whose annotations were read once.
+class IngestInput:
+    """An input on its way to a plan: each step fills in what it finds out.
 
     Attributes:
         recipe: the options.
         listing: files, by key.
-        source: their annotations, ready to be streamed.
-        survey: the result of reading the annotations once.
-        rejected: position -> why that file is not going to be written.
-        labels: absolute path of the annotations, or `None`; of several spans' the newest.
+        source: their annotations, ready to be read.
         spans: what was listed, and from which spans.
-        lists: split -> absolute path of the file that lists its images.
         guard: the files of annotations, as they were before they were read.
+        labels: absolute path of the annotations, or `None`; of several spans' the newest.
+        further: absolute paths of files with more annotations, or on how to read them.
+        lists: split -> absolute path of the file that lists its images.
         records: the source, where images are parts of TFRecord files.
         previous: the dataset that images may be copied from.
-        further: absolute paths of files with more annotations, or on how to read them.
+        notes: what was detected, for the user, and is not in `survey.notes`.
+        rejected: position -> why that file is not going to be written.
+        survey: the result of reading the annotations once (`read_annotations`).
         pinned: whether states identify files of this machine; see `shardwright.ingest.identify.pin_input`.
+        contents: hashes of the files that were read, or are known from a previous dataset. This and all that follows
+            is of `shardwright.ingest.identify.identify_input`.
+        identified: whether a file is identified, bool (n,): those that can be read, as far as is known.
+        same: equal for files of the same bytes, uint8 (n, 32).
+        attached: hashes of the files of `AnnotationFormat.attachments`, if it has any.
+        attached_later: which of these are read by the writers, and are identified by what the store lists.
+        fingerprint: of all of it.
+        content: fingerprint by the checksums of the files; empty where some are read later.
+        probed: the results of probing the images, where they are known (`shardwright.ingest.probe.read_input`).
     """
 
     recipe: IngestRecipe
     listing: Listing
     source: AnnotationFormat
-    survey: Survey
-    rejected: dict[int, Refusal]
-    labels: str | None
     spans: MergedSpans
-    lists: Mapping[str, str]
     guard: SourceGuard
+    labels: str | None = None
+    further: tuple[str, ...] = ()
+    lists: Mapping[str, str] = field(default_factory=dict)
     records: TFRecordFormat | None = None
     previous: PreviousDataset | None = None
-    further: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    rejected: dict[int, Refusal] = field(default_factory=dict)
+    survey: Survey = field(default_factory=lambda: Survey((), bytearray()))
     pinned: bool = False
+    contents: FileHashes = field(default_factory=FileHashes)
+    identified: npt.NDArray[np.bool_] = field(default_factory=lambda: np.zeros(0, np.bool_))
+    same: npt.NDArray[np.uint8] = field(default_factory=lambda: np.zeros((0, DIGEST_BYTES), np.uint8))
+    attached: FileHashes | None = None
+    attached_later: npt.NDArray[np.bool_] = field(default_factory=lambda: np.zeros(0, np.bool_))
+    fingerprint: str = ""
+    content: str = ""
+    probed: KnownFiles | None = None
+
+    @property
+    def read_later(self) -> bool:
+        """True if the content ID of some file is what the store lists, and its checksum is not known yet."""
+        return bool((self.identified & ~self.contents.known).any() or self.attached_later.any())
 
     @cached_property
     def known(self) -> KnownFiles | None:
@@ -214,94 +168,46 @@ class SurveyedInput:
         return labels
 
 
-def survey_input(recipe: IngestRecipe, location: InputLocation) -> SurveyedInput:
-    """Lists an input and reads its annotations once.
+def survey_input(recipe: IngestRecipe, location: InputLocation) -> IngestInput:
+    """Lists an input and reads its annotations once: `list_input` and `read_annotations`."""
+    return read_annotations(list_input(recipe, location))
+
+
+def list_input(recipe: IngestRecipe, location: InputLocation) -> IngestInput:
+    """Lists the files of an input, and finds out how its annotations are written.
 
     Raises:
-        UsageError: the folder, the table, a column or a class is wrong.
-        CheckFailed: nothing matched, or images without annotations where `input.unlisted_images` is `fail`.
+        UsageError: the folder, the table, or a column is wrong.
+        CheckFailed: an image has several contents, and `input.on_conflict` is `fail`.
     """
     previous = None if location.earlier is None else PreviousDataset.open(location.earlier)
     files = recipe.input.labels.files
     # The folder of several files may be that of the images, too: it is not left out of these.
     place = dataclasses.replace(location, labels=None) if files else location
-    spans = read_spans(place, recipe.input.on_conflict, recipe.input.exclude)
-    labels = location.labels if files else spans.labels[-1].path if spans.labels else None
-    opened = _open_input(recipe, location, spans, labels)
-    listing, source = opened.listing, opened.source
-    if recipe.features.preset == RLE_TEXT and isinstance(source.dialect, ClassesInText):
-        raise ConfigError("features.preset", "rle_text keeps masks as text, and these are images", "Use another one.")
-    unlisted = source.unlisted if recipe.input.unlisted_images == "auto" else recipe.input.unlisted_images
-    if opened.records is None and len(opened.not_images) == len(listing.keys):
-        raise _no_images(listing, opened.not_images)
-    survey = source.survey()
-    survey.notes = (*spans.notes, *opened.notes, *survey.notes)
-    may_be_empty = recipe.task == "segmentation" or survey.labels != SINGLE
-    _check_unlisted_option(recipe.task, unlisted, may_be_empty)
-    # Files that were refused or replaced by another span are in the ledger already, with the right reason.
-    known = {refusal.key for refusal in listing.refused} | {row.key for row in spans.passed_over}
-    survey.refused = [refusal for refusal in survey.refused if refusal.key not in known]
-    if not any(survey.listed):
-        raise _nothing_matched(listing, opened.not_images, survey, source)
-    if recipe.input.classes is None and not isinstance(source, Exported):
-        check_spellings(survey.classes, source.name or listing.root)
-    rejected = {**opened.not_images, **survey.rejected}
-    rest = _unlisted_images(listing, survey, rejected, source.name, unlisted, may_be_empty)
-    if unlisted == "reject":
-        rejected |= {i: Refusal(listing.keys[i], UNLISTED, f"{source.name} has no row for it") for i in rest}
-    elif rest:
-        taken = f"{len(rest):,} of {counted(len(listing.keys), 'image')} have no row in {source.name}"
-        survey.notes = (*survey.notes, f"{taken}, and are taken as {unlisted} (input.unlisted_images)")
-    return SurveyedInput(
-        recipe=recipe,
-        listing=listing,
-        source=source,
-        survey=survey,
-        rejected=rejected,
-        labels=labels,
-        spans=spans,
-        lists=location.lists,
-        guard=opened.guard,
-        records=opened.records,
-        previous=previous,
-        further=opened.further,
-    )
-
-
-class _OpenedInput(NamedTuple):
-    """An input that is about to be read: its images, its annotations, and the guard of all annotation files."""
-
-    listing: Listing
-    source: AnnotationFormat
-    guard: SourceGuard
-    not_images: dict[int, Refusal]
-    notes: tuple[str, ...] = ()
-    records: TFRecordFormat | None = None
-    further: tuple[str, ...] = ()
-
-
-def _open_input(recipe: IngestRecipe, location: InputLocation, merged: MergedSpans, labels: str | None) -> _OpenedInput:
-    listing = merged.listing
-    files = [part.path for part in merged.labels if not is_folder(part.path)]
+    merged = read_spans(place, recipe.input.on_conflict, recipe.input.exclude)
+    labels = location.labels if files else merged.labels[-1].path if merged.labels else None
+    listing, notes = merged.listing, merged.notes
     spans = merged.spans(recipe.input.on_conflict)
-    export = None if spans.parts or recipe.input.labels.files else find_export(labels, listing.root, recipe.task)
-    further = tuple(export.files) if export is not None else ()
-    several = find_files(labels, recipe.input.labels.files) if labels and recipe.input.labels.files else []
-    further = (*further, *(file.path for file in several))
-    guard, contents = SourceGuard.reading([*files, *further], location.lists.values())
-    paths: frozenset[str] = frozenset()
-    note = ""
+    export = None if spans.parts or files else find_export(labels, listing.root, recipe.task)
+    several = find_files(labels, files) if labels and files else []
+    further = (*(export.files if export is not None else ()), *(file.path for file in several))
+    tables = [part.path for part in merged.labels if not is_folder(part.path)]
+    guard, contents = SourceGuard.reading([*tables, *further], files_of_lists(location.lists.values()))
+    masks: frozenset[str] = frozenset()
     head = None
     if labels is not None and not several:
         head = Head.read(labels, listing.root, listing.keys, contents.get(labels))
     if head is not None and recipe.task == "segmentation":
-        listing, paths, note = without_masks(listing, recipe.input.labels, head, merged.excluded)
-    notes = (note,) if note else ()
+        listing, masks, note = without_masks(listing, recipe.input.labels, head, merged.excluded)
+        notes = (*notes, note) if note else notes
+    record = partial(
+        IngestInput, recipe, spans=merged, labels=labels, further=further, lists=location.lists, previous=previous
+    )
     evidence = _detect_records(recipe, location, listing)
     if evidence is not None:
-        guard = guard.with_files(listing)
         records = _open_records(recipe, listing, evidence)
-        return _OpenedInput(records.listing, records, guard, {}, notes, records, further)
+        guard = guard.with_files(listing)
+        return record(listing=records.listing, source=records, guard=guard, records=records, notes=notes)
     if len(listing.keys) == 1 and listing.path(0) == location.images:
         raise UsageError(
             f"input.images: {location.images} is a file, and not one of records. Give the folder of the images."
@@ -314,14 +220,48 @@ def _open_input(recipe: IngestRecipe, location: InputLocation, merged: MergedSpa
         size_of=lambda position: _size(listing.path(position), recipe),
         max_pixels=recipe.images.max_pixels,
         root=listing.root,
-        paths=paths | merged.excluded,
+        paths=masks | merged.excluded,
     )
     source = _open_annotations(recipe, labels, images, several, spans, export, head)
     attached = source.attachments()
-    guard = guard.with_files(attached)
     read = {labels, *further, *(map(attached.path, range(len(attached.keys))) if attached is not None else ())}
-    ignored = _ignored_note(path for path in sidecars if path not in read)
-    return _OpenedInput(listing, source, guard, not_images, (*notes, *ignored), None, further)
+    notes = (*notes, *_ignored_note(path for path in sidecars if path not in read))
+    guard = guard.with_files(attached)
+    return record(listing=listing, source=source, guard=guard, rejected=not_images, notes=notes)
+
+
+def read_annotations(listed: IngestInput) -> IngestInput:
+    """Reads the annotations of an input once; returns the same record.
+
+    Raises:
+        UsageError: a table, a column or a class is wrong.
+        CheckFailed: nothing matched, or images without annotations where `input.unlisted_images` is `fail`.
+    """
+    recipe, listing, source, not_images = listed.recipe, listed.listing, listed.source, listed.rejected
+    if recipe.features.preset == RLE_TEXT and isinstance(source.dialect, ClassesInText):
+        raise ConfigError("features.preset", "rle_text keeps masks as text, and these are images", "Use another one.")
+    unlisted = source.unlisted if recipe.input.unlisted_images == "auto" else recipe.input.unlisted_images
+    if listed.records is None and len(not_images) == len(listing.keys):
+        raise _no_images(listing, not_images)
+    survey = source.survey()
+    survey.notes, listed.notes = (*listed.notes, *survey.notes), ()
+    may_be_empty = recipe.task == "segmentation" or survey.labels != SINGLE
+    _check_unlisted_option(recipe.task, unlisted, may_be_empty)
+    # Files that were refused or replaced by another span are in the ledger already, with the right reason.
+    known = {refusal.key for refusal in listing.refused} | {row.key for row in listed.spans.passed_over}
+    survey.refused = [refusal for refusal in survey.refused if refusal.key not in known]
+    if not any(survey.listed):
+        raise _nothing_matched(listing, not_images, survey, source)
+    if recipe.input.classes is None and not isinstance(source, Exported):
+        check_spellings(survey.classes, source.name or listing.root)
+    listed.survey, listed.rejected = survey, {**not_images, **survey.rejected}
+    rest = _unlisted_images(listing, survey, listed.rejected, source.name, unlisted, may_be_empty)
+    if unlisted == "reject":
+        listed.rejected |= {i: Refusal(listing.keys[i], UNLISTED, f"{source.name} has no row for it") for i in rest}
+    elif rest:
+        taken = f"{len(rest):,} of {counted(len(listing.keys), 'image')} have no row in {source.name}"
+        survey.notes = (*survey.notes, f"{taken}, and are taken as {unlisted} (input.unlisted_images)")
+    return listed
 
 
 def _open_annotations(
@@ -333,21 +273,18 @@ def _open_annotations(
     export: FoundExport | None,
     head: Head | None,
 ) -> AnnotationFormat:
-    def opened(one: Opening) -> AnnotationFormat:
-        return open_source(
-            task=recipe.task,
-            options=recipe.input.labels,
-            classes=one.classes,
-            labels=one.path,
-            images=one.images,
-            spans=spans,
-            export=export,
-            head=head,
-        )
+    def opened(request: Request) -> AnnotationFormat:
+        return open_source(request, export=export, head=head)
 
-    if several:
-        return SplitFiles(FormatInput(images, recipe.input.classes), several, opened)
-    return opened(Opening(labels, recipe.input.classes, images))
+    request = Request(
+        task=recipe.task,
+        options=recipe.input.labels,
+        classes=recipe.input.classes,
+        path=labels or "",
+        images=images,
+        spans=spans,
+    )
+    return SplitFiles(request, several, opened) if several else opened(request)
 
 
 def _detect_records(recipe: IngestRecipe, location: InputLocation, files: Listing) -> str | None:
@@ -356,11 +293,16 @@ def _detect_records(recipe: IngestRecipe, location: InputLocation, files: Listin
         return ""
     if recipe.input.labels.format != "auto" or location.labels is not None:
         return None
-    images = any(has_image_ending(key) for key in files.keys)
-    return None if images else holds_records(files) or None
+    if any(map(has_image_ending, files.keys)):
+        return None
+    from shardwright.formats.record_listing import holds_records
+
+    return holds_records(files) or None
 
 
 def _open_records(recipe: IngestRecipe, files: Listing, evidence: str) -> TFRecordFormat:
+    from shardwright.formats.tfrecords import TFRecordFormat
+
     return TFRecordFormat(
         files,
         task=recipe.task,
@@ -529,3 +471,77 @@ def _nothing_matched(
         f"the images are {', '.join(images)}. Names must equal the path below {listing.root}, or the bare file name; "
         f"or let input.labels.{option}." + (f" {survey.hint}" if survey.hint else near)
     )
+
+
+@dataclass(frozen=True)
+class SourceGuard:
+    """Files, and their content before they were read.
+
+    Attributes:
+        tables: path -> hashes of its bytes; `None` of a file that could not be read.
+        further: files that are too many or too large to be hashed twice, such as XML files and TFRecords.
+        states: of these, see `file_states`.
+    """
+
+    tables: Mapping[str, FileHash | None]
+    further: Listing | None = None
+    states: bytes = b""
+
+    @staticmethod
+    def before(tables: Iterable[str]) -> SourceGuard:
+        """Hashes tables that are about to be read."""
+        return SourceGuard({path: hash_file(path) for path in tables})
+
+    @staticmethod
+    def reading(tables: Iterable[str], others: Iterable[str]) -> tuple[SourceGuard, dict[str, bytes]]:
+        """Reads tables, so that what is read is what was hashed, and nobody has to open them again.
+
+        Args:
+            tables: absolute paths of files of annotations.
+            others: of files that are only hashed.
+
+        Returns:
+            The guard, and the bytes of tables that are not too large to be kept.
+
+        Raises:
+            UsageError: one is not a regular file, or larger than a table may be.
+        """
+        guard = SourceGuard.before(others)
+        hashes, contents = dict(guard.tables), {}
+        for path in tables:
+            try:
+                contents[path], hashes[path] = read_hashed(path, MOST_KEPT_BYTES)
+            except OSError:
+                check_table(path)
+                hashes[path] = hash_file(path)
+        return SourceGuard(hashes), contents
+
+    def with_files(self, further: Listing | None) -> SourceGuard:
+        """Adds further files that are about to be read."""
+        if further is None or further is self.further:
+            return self
+        return dataclasses.replace(self, further=further, states=file_states(further))
+
+    def checksum(self, path: str) -> str | None:
+        """Returns the BLAKE3 of a table, hex; `None` where it could not be read, or is a folder."""
+        known = self.tables.get(path)
+        return None if known is None else known.content_id.hex()
+
+    def check_unchanged(self) -> None:
+        """Ends a run that may have read other bytes than it hashed.
+
+        Raises:
+            CheckFailed: one of the files is not what it was.
+        """
+        for path, known in self.tables.items():
+            if hash_file(path) != known:
+                raise _changed(path)
+        now = b"" if self.further is None else file_states(self.further)
+        if self.further is not None and now != self.states:
+            size = len(now) // len(self.further.keys)
+            same = (now[i : i + size] == self.states[i : i + size] for i in range(0, len(now), size))
+            raise _changed(self.further.path(list(same).index(False)))
+
+
+def _changed(path: str) -> CheckFailed:
+    return CheckFailed(f"{path}: the file has changed while the run was reading the input. Run it again.")

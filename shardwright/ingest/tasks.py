@@ -220,42 +220,77 @@ def new_tasks(staging_root: str, name: str) -> Iterator[Path]:
     durable.rename_folder(folder, Path(staging_root, name))
 
 
-def write_images(
-    folder: Path,
-    shards: Shards,
-    bounds: Sequence[Bounds],
-    listing: Listing,
-    contents: FileHashes,
-    probed: KnownFiles | None = None,
-    copied: Callable[[int], list[int]] | None = None,
-) -> None:
+@dataclass
+class Tasks:
+    """What the plan knows of the images, for their writers.
+
+    Attributes:
+        listing: the files.
+        contents: their hashes; those of an object may be unknown, and it is then compared with the listed checksum.
+        probed: what probing has measured, if it has.
+        copied: position -> shard, offset and length of its record in the previous dataset; empty where there is none.
+    """
+
+    listing: Listing
+    contents: FileHashes
+    probed: KnownFiles | None = None
+    copied: Callable[[int], list[int]] | None = None
+
+    def columns(self, images: Sequence[int]) -> list[list[Any]]:
+        """Returns the fields of the `ImageRow` of images, a list each, and their probe results or `None`."""
+        listing, hashes = self.listing, [self.contents.get(i) for i in images]
+        keys = [listing.keys[i] for i in images]
+        return [
+            keys,
+            keys if listing.names is listing.keys else [listing.names[i] for i in images],
+            [listing.sizes[i] for i in images],
+            ["" if known is None else known.content_id.hex() for known in hashes],
+            [0 if known is None else known.crc32c for known in hashes],
+            [listing.checksum(i) for i in images],
+            [listing.pin(i) if known is None else "" for i, known in zip(images, hashes, strict=True)],
+            [[] if self.copied is None else self.copied(i) for i in images],
+            [None if self.probed is None else self.probed.row(i) for i in images],
+        ]
+
+
+# Reads the annotations of some images alone.
+Reader = Callable[[Sequence[int]], Iterator[Annotation]]
+# Of this process, and of forks of it: folder of staging and name of the tasks -> these, not in files.
+_kept: dict[tuple[str, str], tuple[Tasks, Shards, Reader]] = {}
+
+
+def keep_tasks(staging: Staging, name: str, tasks: Tasks, shards: Shards, reader: Reader) -> None:
+    """Lets this process, and forks of it, have tasks without files, until `forget_tasks`.
+
+    Args:
+        staging: staging folder of the plan.
+        name: what would be the name of the folder of the task files.
+        tasks: what is known of the images.
+        shards: shard -> positions of its images in the listing, in the order of the records.
+        reader: reads the annotations of some images.
+    """
+    _kept[staging.root, name] = tasks, shards, reader
+
+
+def forget_tasks(staging: Staging, name: str) -> None:
+    """Ends what `keep_tasks` began, if it did."""
+    _kept.pop((staging.root, name), None)
+
+
+def write_images(folder: Path, shards: Shards, bounds: Sequence[Bounds], tasks: Tasks) -> None:
     """Writes which images each range contains.
 
     Args:
         folder: of `new_tasks`.
         shards: shard -> positions of its images in the listing, in the order of the records.
         bounds: of the ranges of each shard.
-        listing: the files.
-        contents: their hashes; those of an object may be unknown, and it is then compared with the listed checksum.
-        probed: what probing has measured, if it has.
-        copied: position -> shard, offset and length of its record in the previous dataset; empty where there is none.
+        tasks: what is known of the images.
     """
     for name, positions in _ranges(shards, bounds):
-        images = positions.tolist()
-        hashes = [contents.get(i) for i in images]
-        rows = [None if probed is None else probed.row(i) for i in images]
-        columns: list[list[Any]] = [
-            [listing.keys[i] for i in images],
-            [] if listing.names is listing.keys else [listing.names[i] for i in images],
-            [listing.sizes[i] for i in images],
-            ["" if known is None else known.content_id.hex() for known in hashes],
-            [0 if known is None else known.crc32c for known in hashes],
-            [listing.checksum(i) for i in images],
-            [listing.pin(i) if known is None else "" for i, known in zip(images, hashes, strict=True)],
-            [[] if copied is None else copied(i) for i in images],
-            [None if row is None else row.to_json() for row in rows],
-        ]
-        (folder / name).write_text(canonical_json(columns) + "\n", encoding="utf-8", newline="\n")
+        keys, names, *columns, rows = tasks.columns(positions.tolist())
+        probed = [None if row is None else row.to_json() for row in rows]
+        line = canonical_json([keys, [] if names is keys else names, *columns, probed])
+        (folder / name).write_text(f"{line}\n", encoding="utf-8", newline="\n")
 
 
 def write_labels(
@@ -382,23 +417,42 @@ class Job:
         self.stated_size = annotation.stated_size or self.stated_size
 
 
-def read_tasks(staging: Staging, planned: PlannedShard, begin: int, *, root: str, name: str) -> list[Job]:
+def read_tasks(staging: Staging, planned: PlannedShard, ends: tuple[int, int], *, root: str, name: str) -> list[Job]:
     """Returns the images of a range with their annotations, in the order of the records.
 
     Args:
         staging: staging folder of the plan. Another machine reads the file from the bucket.
         planned: the shard.
-        begin: the first image of the range.
+        ends: the first image of the range, and the image after its last.
         root: folder that the file names start from.
         name: of the folder of the task files.
     """
-    file = f"{name}/{_file(planned, begin)}"
-    there = staging.path(file)
-    data = there.read_bytes() if staging.mirror is None or there.exists() else staging.mirror.read(file)
-    head, _, lines = data.partition(b"\n")
-    keys, names, *columns, rows = json.loads(head)
+    annotations: Iterator[tuple[int, Annotation]]
+    if kept := _kept.get((staging.root, name)):
+        tasks, shards, reader = kept
+        images = shards[planned][ends[0] : ends[1]].tolist()
+        keys, names, *columns, rows = tasks.columns(images)
+        places = {image: index for index, image in enumerate(images)}
+        annotations = ((places[annotation.image], annotation) for annotation in reader(images))
+    else:
+        file = f"{name}/{_file(planned, ends[0])}"
+        there = staging.path(file)
+        data = there.read_bytes() if staging.mirror is None or there.exists() else staging.mirror.read(file)
+        head, _, lines = data.partition(b"\n")
+        keys, names, *columns, texts = json.loads(head)
+        rows = [ProbeRow.from_json(text) if text else None for text in texts]
+        annotations = _read_labels(lines)
     files = map(ImageRow, keys, (os.path.join(root, name) for name in names or keys), *columns)
-    jobs = [Job(file, row=ProbeRow.from_json(row) if row else None) for file, row in zip(files, rows, strict=True)]
+    jobs = [Job(file, row=row) for file, row in zip(files, rows, strict=True)]
+    for index, annotation in annotations:
+        jobs[index].add(annotation)
+    for job in jobs:
+        job.values.update({} if job.row is None else job.row.values())
+    return jobs
+
+
+def _read_labels(lines: bytes) -> Iterator[tuple[int, Annotation]]:
+    """Yields the index of an image in its range, and an annotation of it."""
     at = 0
     while at < len(lines):
         # Short lines are parsed together, in half the time.
@@ -406,11 +460,8 @@ def read_tasks(staging: Staging, planned: PlannedShard, begin: int, *, root: str
         end = len(lines) - 1 if end < 0 else end
         for index, label, row, text, *further in json.loads(b"[%b]" % lines[at:end].replace(b"\n", b",")):
             values, size = (*further, None, None)[:2]
-            jobs[index].add(Annotation(index, label, text, row, values or {}, tuple(size) if size else None))
+            yield index, Annotation(index, label, text, row, values or {}, tuple(size) if size else None)
         at = end + 1
-    for job in jobs:
-        job.values.update({} if job.row is None else job.row.values())
-    return jobs
 
 
 def _file(planned: PlannedShard, begin: int) -> str:

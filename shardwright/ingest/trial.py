@@ -26,7 +26,7 @@ from shardwright.ingest.known_files import ProbeRow, decode_file
 from shardwright.ingest.plan import example_spec
 from shardwright.ingest.probe import UNREADABLE
 from shardwright.ingest.recipe import IngestRecipe
-from shardwright.ingest.survey import SurveyedInput
+from shardwright.ingest.survey import IngestInput
 from shardwright.ingest.tasks import ImageRow, Job, Stored
 from shardwright.masks.rle import Runs, from_flat
 from shardwright.storage import Refusal, read_each
@@ -103,7 +103,7 @@ class TriedImage:
         return list(value.values) if isinstance(value, TypedList) else []
 
 
-def try_images(surveyed: SurveyedInput, most: int) -> Iterator[TriedImage]:
+def try_images(surveyed: IngestInput, most: int) -> Iterator[TriedImage]:
     """Makes examples of some images, evenly spaced in the order of their keys, one after the other.
 
     Args:
@@ -116,7 +116,7 @@ def try_images(surveyed: SurveyedInput, most: int) -> Iterator[TriedImage]:
     return try_these(surveyed, sorted({alive[at * len(alive) // most] for at in range(most)}) if alive else [])
 
 
-def try_these(surveyed: SurveyedInput, positions: Sequence[int]) -> Iterator[TriedImage]:
+def try_these(surveyed: IngestInput, positions: Sequence[int]) -> Iterator[TriedImage]:
     """Makes examples of the images at some positions of the listing; see `try_images`."""
     spec, listing = example_spec(surveyed.recipe, surveyed), surveyed.listing
     files = ((i, ImageRow(listing.keys[i], listing.path(i), listing.sizes[i], pin=listing.pin(i))) for i in positions)

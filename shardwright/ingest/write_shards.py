@@ -10,7 +10,7 @@ The process that writes the last range of a shard makes the shard of all of them
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -53,7 +53,13 @@ from shardwright.storage.listing import key_of
 from shardwright.tfrecords.encode import encode_pieces
 
 
-def write_range(part: Range, plan: IngestPlan, staging: Staging, threads: int | None = None) -> Range:
+def write_range(
+    part: Range,
+    plan: IngestPlan,
+    staging: Staging,
+    threads: int | None = None,
+    report: Callable[[Range], object] = lambda part: None,
+) -> Range:
     """Writes a range of a shard into staging, and the shard if that was its last range; not what is there already.
 
     Args:
@@ -61,6 +67,7 @@ def write_range(part: Range, plan: IngestPlan, staging: Staging, threads: int | 
         plan: the plan.
         staging: its staging folder, where its task files are.
         threads: those that decode images; by default one for each processor of this process.
+        report: is called with some of the range's images when they are written.
 
     Returns:
         The range.
@@ -74,11 +81,12 @@ def write_range(part: Range, plan: IngestPlan, staging: Staging, threads: int | 
 
     def write(number: int) -> None:
         ends = part.bounds[number], part.bounds[number + 1]
-        staging.write_part(planned, *ends, _records(part._replace(number=number), plan, staging, threads), facts())
+        records = _records(part._replace(number=number), plan, staging, threads, report)
+        staging.write_part(planned, *ends, records, facts())
 
     facts = partial(plan.dataset.facts, planned)
     if part.number < 0:
-        records = _records(part, plan, staging, threads)
+        records = _records(part, plan, staging, threads, report)
         staging.write_shard(planned, records, names, facts=facts(), inputs=inputs)
     elif staging.result(planned) is None:
         write(part.number)
@@ -106,12 +114,15 @@ def commit_ingest(
     return commit(staging, dataset, out, {IMAGE_FOLDER: plan.root, **build})
 
 
-def _records(part: Range, plan: IngestPlan, staging: Staging, threads: int | None) -> Iterator[RecordResult]:
+def _records(
+    part: Range, plan: IngestPlan, staging: Staging, threads: int | None, report: Callable[[Range], object]
+) -> Iterator[RecordResult]:
     """Yields the record of each image of a range, or its ledger row where the image or a mask is broken."""
     planned, dialect, options = plan.dataset.shards[part.shard], plan.examples.dialect, plan.recipe.images
-    begins = part.bounds[:-1] if part.number < 0 else part.bounds[part.number : part.number + 1]
-    for begin in begins:
-        read = read_tasks(staging, planned, begin, root=plan.root, name=plan.tasks)
+    numbers = range(len(part.bounds) - 1) if part.number < 0 else [part.number]
+    for number in numbers:
+        ends = part.bounds[number], part.bounds[number + 1]
+        read = read_tasks(staging, planned, ends, root=plan.root, name=plan.tasks)
         if isinstance(dialect, ReadsFiles) and is_remote(dialect.files.root):
             fetch_masks(read, dialect)
         jobs = read_images(read, plan)
@@ -123,6 +134,7 @@ def _records(part: Range, plan: IngestPlan, staging: Staging, threads: int | Non
             yield encode(job, plan)
             # The list of all jobs lives on.
             job.data = job.stored = None
+        report(part._replace(number=number, size=sum(map(_weight, read))))
 
 
 def _weight(job: Job) -> int:

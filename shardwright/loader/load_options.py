@@ -13,8 +13,7 @@ from typing import Any, Concatenate, ParamSpec, TypeAlias
 
 import numpy as np
 
-from shardwright.config.calls import check_call
-from shardwright.config.check_arguments import check_flags, check_list, check_local_folder, check_whole
+from shardwright.config.check_arguments import check_call, check_flags, check_list, check_local_folder, check_whole
 from shardwright.config.loader import MIXING, NORMALIZATIONS, Augmentation, check_epoch, read_augmentations
 from shardwright.dataset.feature_presets import PREFIX, feature_name
 from shardwright.dataset.host_sharding import host_ranges

@@ -90,7 +90,7 @@ def anomaly_chapter(anomalies: Sequence[Anomaly], dataset: ImageDataset, sheets:
         what = paragraph(isolate(anomaly.what, 600))
         cards.append(card(title, what, sheet(tiles) if tiles else "", wide=True))
     words = f"{number(len(rows))} anomal{'y' if len(rows) == 1 else 'ies'}"
-    finding = ("bad", join(["The data do not fit the schema: ", link("anomalies", words), "."]))
+    finding = ("bad", join(["The data does not fit the schema: ", link("anomalies", words), "."]))
     body = section("anomalies", "Anomalies", *cards, lead="Values that do not fit the schema.")
     return Chapter("anomalies", "Anomalies", body, (finding,))
 

@@ -17,7 +17,7 @@ import resource
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager, suppress
@@ -126,7 +126,9 @@ _THREADED = _CLIENTS | {"apache_beam", "cv2", "jax", "pyarrow", "tensorflow", "t
 _LONGEST = 107 - len("/listener-12345678")
 
 
-def map_processes(function: Callable[[_In], _Out], items: Iterable[_In], workers: int, lost: str) -> Iterator[_Out]:
+def map_processes(
+    function: Callable[[_In], _Out], items: Iterable[_In], workers: int, lost: str
+) -> Generator[_Out, None, None]:
     """Calls a function for each item in worker processes, or in this one if `workers` is 1; yields results when done.
 
     The workers start at once, before the first result is asked for: a progress bar, whose thread keeps this process
@@ -138,11 +140,14 @@ def map_processes(function: Callable[[_In], _Out], items: Iterable[_In], workers
         workers: processes.
         lost: message of the error when a process dies, e.g. because of too little memory.
 
+    Returns:
+        The results. A caller that does not take all of them calls `close`, which ends the processes.
+
     Raises:
         ShardwrightError: a process has died; as results are taken.
     """
     if workers <= 1:
-        return map(function, items)
+        return (function(item) for item in items)
     warm_up(function)
     pool = ProcessPoolExecutor(workers, _context(), partial(_start, dict(os.environ)))
     calls: set[Future[_Out]] = set()
@@ -150,12 +155,15 @@ def map_processes(function: Callable[[_In], _Out], items: Iterable[_In], workers
         for item in items:
             with _uninterrupted(), _without_main():
                 calls.add(pool.submit(function, item))
-    return _results(pool, calls, lost)
+    results = _results(pool, calls, lost)
+    next(results)  # From now on `close` ends the processes.
+    return results
 
 
-def _results(pool: ProcessPoolExecutor, calls: set[Future[_Out]], lost: str) -> Iterator[_Out]:
+def _results(pool: ProcessPoolExecutor, calls: set[Future[_Out]], lost: str) -> Generator[Any, None, None]:
     with pool:
         try:
+            yield None
             for future in as_completed(calls):
                 yield future.result()
         except BrokenProcessPool:
@@ -167,7 +175,7 @@ def _results(pool: ProcessPoolExecutor, calls: set[Future[_Out]], lost: str) -> 
 def warm_up(function: Callable[..., Any]) -> None:
     """Starts the server that workers are forked from, and returns at once; does nothing where it runs already.
 
-    If workers are forks of this process (`_can_fork`), there is nothing to start.
+    If workers are forks of this process (`can_fork`), there is nothing to start.
 
     Args:
         function: the function that they will call; its module is imported there.
@@ -214,13 +222,13 @@ def _context() -> BaseContext:
     A process that has started TensorFlow or threads cannot be forked safely. A server that has only imported the
     modules of the workers can, so that they are imported once, and not by each worker.
     """
-    if _can_fork():
+    if can_fork():
         return multiprocessing.get_context("fork")
     fits = len(os.fsencode(util.get_temp_dir())) <= _LONGEST
     return multiprocessing.get_context("forkserver" if fits else "spawn")
 
 
-def _can_fork() -> bool:
+def can_fork() -> bool:
     """Returns whether workers can be forks of this process, which costs a hundredth of what the server's imports do.
 
     A fork has one thread, and locks that other threads held at that moment stay locked in it. So no other thread may

@@ -1,16 +1,27 @@
-"""Progress of long work, on standard error: a bar on a terminal, a plain line every few seconds elsewhere."""
+"""Progress of long work: units, bytes, and the seconds left.
+
+On a terminal it is a bar, in a notebook a line that is replaced, and elsewhere a plain line every few seconds. In a
+pod of Kubernetes or a job of Vertex AI it is a line of JSON at most every half minute, for the log. All but that of
+notebooks is on standard error.
+"""
 
 from __future__ import annotations
 
+import json
+import os
 import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Protocol
+from importlib import import_module
+from typing import Any, NamedTuple, Protocol
 
 from shardwright.text.escaping import escape, escaped_streams, unescaped
 
 _SECONDS_BETWEEN_LINES = 5.0
+_SECONDS_BETWEEN_UPDATES, _SECONDS_BETWEEN_ENTRIES = 0.5, 30.0
+# Variables of the containers of Kubernetes, which Kubeflow's pipelines run in, and of those of Vertex AI.
+_IN_PIPELINES = frozenset(("KUBERNETES_SERVICE_HOST", "CLOUD_ML_PROJECT_ID", "CLOUD_ML_JOB_ID"))
 _MB = 1e6
 _quiet = False
 
@@ -61,10 +72,18 @@ class _Silent:
 
 
 class _Lines:
-    """Prints a line now and then, and none for work that is done before one would be due."""
+    """Passes on how far work is now and then, and not for work that is done before that would be due.
 
-    def __init__(self, label: str, total: int, size: int, seconds: float) -> None:
-        self._label, self._total, self._size, self._seconds = label, total, size, seconds
+    Args:
+        label: what is being done.
+        total: units of work.
+        size: their bytes, where these are counted, too.
+        seconds: least time between two calls of `show`.
+        show: gets the state.
+    """
+
+    def __init__(self, label: str, total: int, size: int, seconds: float, show: Callable[[_State], None]) -> None:
+        self._label, self._total, self._size, self._seconds, self._show = label, total, size, seconds, show
         self._done = self._done_size = 0
         self._began = time.monotonic()
         self._due = self._began + seconds
@@ -75,16 +94,61 @@ class _Lines:
         now = time.monotonic()
         if now >= self._due:
             self._due = now + self._seconds
-            parts = [f"  {self._label}: {self._done}/{self._total}"]
-            if self._size:
-                parts.append(f"{self._done_size / _MB:,.0f} of {self._size / _MB:,.0f} MB")
-            if 0 < self._done < self._total:
-                left = (now - self._began) * (self._total - self._done) / self._done
-                parts.append(f"{left:,.0f} s left")
-            print(", ".join(parts), file=sys.stderr, flush=True)
+            left = (now - self._began) * (self._total - self._done) / max(1, self._done)
+            self._show(_State(self._label, self._done, self._total, self._done_size, self._size, left))
 
     def describe(self, text: str) -> None:
         del text
+
+
+class _State(NamedTuple):
+    """How far work is; sizes are bytes, and 0 where they are not counted."""
+
+    task: str
+    done: int
+    total: int
+    size: int
+    total_size: int
+    seconds_left: float
+
+    def line(self) -> str:
+        """Returns it for people."""
+        parts = [f"{self.task}: {self.done}/{self.total}"]
+        if self.total_size:
+            parts.append(f"{self.size / _MB:,.0f} of {self.total_size / _MB:,.0f} MB")
+        if 0 < self.done < self.total:
+            parts.append(f"{self.seconds_left:,.0f} s left")
+        return ", ".join(parts)
+
+    def entry(self) -> str:
+        """Returns it as an entry of a log of JSON lines, in the fields that Google Cloud's logging knows."""
+        progress = {
+            "task": self.task,
+            "done": self.done,
+            "total": self.total,
+            **({"bytes": self.size, "total_bytes": self.total_size} if self.total_size else {}),
+            "seconds_left": round(self.seconds_left),
+        }
+        return json.dumps({"severity": "INFO", "message": self.line(), "progress": progress})
+
+
+def _notebook_cell() -> Callable[[_State], None] | None:
+    """Returns what shows a line in the output of a notebook's cell, in place of the one before; else `None`."""
+    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    if not hasattr(shell, "kernel"):  # A terminal of IPython is one.
+        return None
+    # Not a package that we need: it is there where its kernel runs.
+    cell = import_module("IPython.display")
+    shown: list[Any] = []
+
+    def show(state: _State) -> None:
+        line = cell.Pretty(escape(state.line()))
+        if shown:
+            shown[0].update(line)
+        else:
+            shown.append(cell.display(line, display_id=True))
+
+    return show
 
 
 class _Bar:
@@ -123,7 +187,7 @@ def progress(
         from rich import progress as bars
         from rich.console import Console
 
-        sizes = (bars.TextColumn("{task.fields[done]:,.0f} MB"),) if size else ()
+        sizes = (bars.TextColumn(f"{{task.fields[done]:,.0f}} of {size / _MB:,.0f} MB"),) if size else ()
         columns = (
             "  {task.description}",
             bars.BarColumn(),
@@ -141,5 +205,13 @@ def progress(
                 shown.update(task, advance=amount, done=shown.tasks[0].fields["done"] + more / _MB)
 
             yield _Bar(step, lambda text: shown.update(task, description=text))
+    elif cell := _notebook_cell():
+        yield _Lines(label, total, size, _SECONDS_BETWEEN_UPDATES, cell)
+    elif not _IN_PIPELINES.isdisjoint(os.environ):
+        yield _Lines(label, total, size, max(seconds, _SECONDS_BETWEEN_ENTRIES), lambda state: _print(state.entry()))
     else:
-        yield _Lines(label, total, size, seconds)
+        yield _Lines(label, total, size, seconds, lambda state: _print(f"  {state.line()}"))
+
+
+def _print(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)

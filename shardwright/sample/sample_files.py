@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import csv
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from numbers import Integral
 from pathlib import Path
@@ -22,6 +22,8 @@ from shardwright.storage.whole_files import appear, assembling
 
 IMAGE_FOLDER = "train_images"
 LABEL_FILE = "train.csv"
+TEST_FOLDER = "test_images"
+SUBMISSION_FILE = "sample_submission.csv"
 HEADER = ("Image_Label", "EncodedPixels")
 SMALLEST, LARGEST = 64, 65_535
 """Sides of a picture, in pixels. Smaller pictures show no pattern; JPEG cannot store larger sizes."""
@@ -29,6 +31,8 @@ SMALLEST, LARGEST = 64, 65_535
 _WORKER_PAYS_PIXELS = 8_000_000
 """With fewer pixels per process, which take seconds to draw, starting another process does not pay."""
 
+# What that file of the competition has in each row.
+_PLACEHOLDER = "1 1"
 _LOST = "A process that was drawing images has died; out of memory? Ask for fewer pixels or workers."
 
 
@@ -44,6 +48,8 @@ class SampleReport:
         width: columns of each image.
         present: for each kind, the number of images it is in.
         image_bytes: size of all images together.
+        test_images: absolute path of the folder with the test images; empty if none were asked for.
+        submission: absolute path of the sample submission; likewise.
     """
 
     images: str
@@ -53,6 +59,8 @@ class SampleReport:
     width: int
     present: dict[str, int]
     image_bytes: int
+    test_images: str = ""
+    submission: str = ""
 
 
 @dataclass(frozen=True)
@@ -71,11 +79,11 @@ def image_name(seed: int, index: int) -> str:
     return f"{value:08x}.jpg"
 
 
-def _draw_one(index: int, *, folder: str, height: int, width: int, seed: int) -> _Drawn:
+def _draw_one(index: int, *, folders: Sequence[str], images: int, height: int, width: int, seed: int) -> _Drawn:
     masks = draw_masks(seed, index, height, width)
     data = encode_jpeg(draw_picture(seed, index, masks))
     name = image_name(seed, index)
-    Path(folder, name).write_bytes(data)
+    Path(folders[index >= images], name).write_bytes(data)
     return _Drawn(name, tuple(rle.to_pairs(rle.encode(mask)) for mask in masks), len(data))
 
 
@@ -92,8 +100,8 @@ def _appears_whole(out: Path) -> Iterator[Path]:
         appear(whole, out)
 
 
-def _check_arguments(images: int, height: int, width: int, seed: int, workers: int | None) -> None:
-    counts = {"images": images, "height": height, "width": width, "seed": seed, "workers": workers or 1}
+def _check_arguments(images: int, height: int, width: int, seed: int, workers: int | None, test: int) -> None:
+    counts = {"images": images, "height": height, "width": width, "seed": seed, "workers": workers or 1, "test": test}
     for name, value in counts.items():
         if not isinstance(value, Integral):
             raise UsageError(f"{name}: {value!r} is not a whole number. Write a number such as {name}=100.")
@@ -102,8 +110,9 @@ def _check_arguments(images: int, height: int, width: int, seed: int, workers: i
     for name, value in (("height", height), ("width", width)):
         if not SMALLEST <= value <= LARGEST:
             raise UsageError(f"{name}: {value} is out of range. Ask for {SMALLEST} to {LARGEST} pixels.")
-    if seed < 0:
-        raise UsageError(f"seed: {seed} is negative. Use 0 or more.")
+    for name, value in (("seed", seed), ("test", test)):
+        if value < 0:
+            raise UsageError(f"{name}: {value} is negative. Use 0 or more.")
     if workers is not None and workers < 1:
         raise UsageError(f"workers: {workers} is too few. Use 1 or more, or leave it out.")
 
@@ -123,6 +132,7 @@ def write_sample(
     seed: int = 0,
     workers: int | None = None,
     quiet: bool = False,
+    test: int = 0,
 ) -> SampleReport:
     """Draws a data set in the layout of Kaggle's "Understanding Clouds from Satellite Images".
 
@@ -138,6 +148,7 @@ def write_sample(
         seed: seed of the data set, 0 or more.
         workers: number of processes; None uses one per core if that pays.
         quiet: show no progress.
+        test: number of images without masks, in `OUT/test_images`; `OUT/sample_submission.csv` has their rows.
 
     Returns:
         The written data set.
@@ -146,24 +157,21 @@ def write_sample(
         UsageError: a number is out of range, or `out` is not empty.
     """
     target = Path(os.path.abspath(out))
-    _check_arguments(images, height, width, seed, workers)
-    if workers is None:
-        workers = max(1, min(usable_cores(), images * height * width // _WORKER_PAYS_PIXELS))
-    with _appears_whole(target) as staging:
-        folder = staging / IMAGE_FOLDER
-        folder.mkdir()
-        draw = partial(_draw_one, folder=str(folder), height=height, width=width, seed=seed)
-        drawn, results = [], map_processes(draw, range(images), min(workers, images), _LOST)
-        with progress(images, "drawing images", quiet=quiet) as shown:
-            for image in results:
-                drawn.append(image)
-                shown.advance()
-        drawn.sort(key=lambda image: image.name)
-        with open(staging / LABEL_FILE, "w", encoding="utf-8", newline="") as file:
-            table = csv.writer(file, lineterminator="\n")
-            table.writerow(HEADER)
-            for image in drawn:
-                table.writerows((f"{image.name}_{kind}", mask) for kind, mask in zip(KINDS, image.masks, strict=True))
+    _check_arguments(images, height, width, seed, workers, test)
+    drawn, total = [], images + test
+    with _appears_whole(target) as staging, progress(total, "drawing images", quiet=quiet) as shown:
+        folders = [str(staging / name) for name in (IMAGE_FOLDER, TEST_FOLDER)]
+        for folder in folders[: 1 + (test > 0)]:
+            os.mkdir(folder)
+        draw = partial(_draw_one, folders=folders, images=images, height=height, width=width, seed=seed)
+        wanted = workers or max(1, min(usable_cores(), total * height * width // _WORKER_PAYS_PIXELS))
+        for image in map_processes(draw, range(total), min(wanted, total), _LOST):
+            drawn.append(image)
+            shown.advance()
+        asked = [replace(image, masks=(_PLACEHOLDER,) * len(KINDS)) for image in drawn[images:]]
+        _write_table(staging / LABEL_FILE, drawn := drawn[:images])
+        if test:
+            _write_table(staging / SUBMISSION_FILE, asked)
     return SampleReport(
         images=str(target / IMAGE_FOLDER),
         labels=str(target / LABEL_FILE),
@@ -172,4 +180,14 @@ def write_sample(
         width=width,
         present={kind: sum(1 for image in drawn if image.masks[k]) for k, kind in enumerate(KINDS)},
         image_bytes=sum(image.size for image in drawn),
+        test_images=str(target / TEST_FOLDER) if test else "",
+        submission=str(target / SUBMISSION_FILE) if test else "",
     )
+
+
+def _write_table(path: Path, images: Iterable[_Drawn]) -> None:
+    with path.open("w", encoding="utf-8", newline="") as file:
+        table = csv.writer(file, lineterminator="\n")
+        table.writerow(HEADER)
+        for image in sorted(images, key=lambda image: image.name):
+            table.writerows((f"{image.name}_{kind}", mask) for kind, mask in zip(KINDS, image.masks, strict=True))

@@ -152,12 +152,13 @@ def check_output(out: str | os.PathLike[str]) -> None:
         raise UsageError(f"{target}: is not empty ({shown}) and is not a dataset. Name another folder.")
 
 
-def open_if_committed(out: str | os.PathLike[str], expected: str) -> Manifest | None:
+def open_if_committed(out: str | os.PathLike[str], expected: str, *, grows: bool = False) -> Manifest | None:
     """Opens an output if its dataset is finished.
 
     Args:
         out: the output folder.
         expected: fingerprint of the dataset that is to be written there.
+        grows: whether that one may take images and splits from another one; the message then has the options.
 
     Returns:
         The manifest when that very dataset is there already. `None` when the folder is missing or empty, or contains a
@@ -182,9 +183,15 @@ def open_if_committed(out: str | os.PathLike[str], expected: str) -> Manifest | 
             # A run that was killed may have renamed it and not flushed its name.
             durable.flush([Path(os.path.realpath(out)).parent])
         return found
+    hint = (
+        f" Images were added? --set reuse_from={out} copies what has not changed, and --set split.keep_from={out} "
+        "leaves each image in its split."
+        if grows
+        else ""
+    )
     raise UsageError(
         f"{out}: contains another dataset (fingerprint {found.fingerprint[:12]}, this one is {expected[:12]}). "
-        "Name another folder, or delete that one."
+        f"Name another folder, or delete that one.{hint}"
     )
 
 

@@ -162,7 +162,7 @@ def replace_damaged(assembled: Path, target: Path, expected: str) -> None:
         UsageError: `target` contains a file that the dataset does not have.
     """
     if not damage(target, expected):
-        raise UsageError(f"{target}: something else was put there meanwhile. Name another folder.")
+        raise UsageError(f"{target}: something else was put there in the meantime. Name another folder.")
     foreign = sorted(_files(target) - _files(assembled))
     if foreign:
         shown = ", ".join(foreign[:_SHOWN]) + (", …" if len(foreign) > _SHOWN else "")

@@ -60,7 +60,7 @@ def clear(staging_root: str) -> list[str]:
     """Deletes all staged folders, but neither the cache of probed files nor foreign files; returns their names.
 
     Raises:
-        UsageError: another run is at work there, or a training.
+        UsageError: another run is active there, or a training.
     """
     if is_remote(staging_root):
         return _empty_bucket(staging_root.rstrip("/"))
@@ -89,7 +89,7 @@ def _empty_bucket(root: str) -> list[str]:
             try:
                 held.enter_context(lock_folder(folder))
             except UsageError:
-                raise UsageError(f"{url}: another run is at work there. Wait for it or end it.") from None
+                raise UsageError(f"{url}: another run is active there. Wait for it or end it.") from None
         remove_all(urls)
         for folder in working:
             remove_tree(folder)
@@ -138,7 +138,11 @@ def _folders(folder: str) -> list[str]:
 
 @contextmanager
 def shard_progress(
-    staging: Staging, planned: Sequence[PlannedShard], label: str, bounds: Sequence[Sequence[int]] | None = None
+    staging: Staging,
+    planned: Sequence[PlannedShard],
+    label: str,
+    bounds: Sequence[Sequence[int]] | None = None,
+    sizes: Sequence[int] | None = None,
 ) -> Iterator[None]:
     """Shows the progress of shards that are written into staging while the block runs.
 
@@ -147,12 +151,14 @@ def shard_progress(
         planned: the shards.
         label: the name of the work.
         bounds: where the parts of each shard begin, and where the last one ends; then images are counted, not shards.
+        sizes: bytes of the images of each shard, where they are counted, too.
     """
     cuts = dict(zip(planned, [(0, 1)] * len(planned) if bounds is None else bounds, strict=True))
+    size_of = dict(zip(planned, [0] * len(planned) if sizes is None else sizes, strict=True))
     left = {shard: cuts[shard][-1] for shard in staging.unfinished(planned)}
     ended = threading.Event()
-    with progress(sum(left.values()), label) as shown:
-        watcher = threading.Thread(target=_watch, args=(staging, left, cuts, shown, ended), daemon=True)
+    with progress(sum(left.values()), label, size=sum(size_of[shard] for shard in left)) as shown:
+        watcher = threading.Thread(target=_watch, args=(staging, left, cuts, size_of, shown, ended), daemon=True)
         watcher.start()
         try:
             yield
@@ -165,20 +171,21 @@ def _watch(
     staging: Staging,
     left: dict[PlannedShard, int],
     cuts: Mapping[PlannedShard, Sequence[int]],
+    size_of: Mapping[PlannedShard, int],
     shown: Progress,
     ended: threading.Event,
 ) -> None:
     while left:
         last_look = ended.wait(_ON_A_BUCKET if staging.mirror else _SECONDS_BETWEEN_LOOKS)
-        before, still = sum(left.values()), {*staging.unfinished([*left])}
-        left = {shard: _left(staging, shard, cuts[shard], images) for shard, images in left.items() if shard in still}
-        shown.advance(before - sum(left.values()))
+        # In this order: a part that is gone at the second look is in a shard that is finished then.
+        parts = staging.written_parts() if any(len(cuts[shard]) > 2 for shard in left) else {}
+        unfinished = {*staging.unfinished([*left])}
+        now = {shard: images for shard, images in left.items() if shard in unfinished}
+        # Parts that are joined are gone.
+        now = {shard: min(images, cuts[shard][-1] - parts.get(shard, 0)) for shard, images in now.items()}
+        written = {shard: images - now.get(shard, 0) for shard, images in left.items()}
+        size = sum(size_of[shard] * images // max(1, cuts[shard][-1]) for shard, images in written.items())
+        shown.advance(sum(written.values()), size)
+        left = now
         if last_look:
             return
-
-
-def _left(staging: Staging, shard: PlannedShard, cuts: Sequence[int], before: int) -> int:
-    """Returns how many images of an unfinished shard are in no part yet; parts that are joined are gone."""
-    if len(cuts) <= 2 or staging.mirror:
-        return before
-    return min(before, sum(cuts[part + 1] - cuts[part] for part in staging.missing_parts(shard, cuts)))

@@ -24,8 +24,10 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
+import re
 import shutil
 import uuid
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
@@ -61,6 +63,7 @@ _DEFAULT_NAMES = ShardNames()
 _DONE = "done/"
 # The end of the name of what is noted of a part.
 _PART = ".json"
+_PART_FILE = re.compile(r"/Split-([^/]+)-data-([0-9]+)-of-([0-9]+)/([0-9]+)-([0-9]+)\.json$")
 # To start threads takes longer than to read the results of so many shards from a disk of this machine.
 _FEW = 16
 
@@ -233,6 +236,15 @@ class Staging:
             names = self.mirror.sizes(_parts(planned)) if self.mirror else os.listdir(self.path(_parts(planned)))
         there = {name.rpartition("/")[2] for name in names}
         return [i for i, ends in enumerate(pairwise(bounds)) if _part(*ends) + _PART not in there]
+
+    def written_parts(self) -> Counter[PlannedShard]:
+        """Returns how many inputs of each unfinished shard are in written parts; on a bucket by one listing."""
+        names = self.mirror.sizes("parts/") if self.mirror else self.path("parts").glob("*/*")
+        counts = Counter[PlannedShard]()
+        for match in filter(None, map(_PART_FILE.search, map(str, names))):
+            split, number, total, begin, end = match.groups()
+            counts[PlannedShard(split, int(number), int(total))] += int(end) - int(begin)
+        return counts
 
     def join_parts(
         self,

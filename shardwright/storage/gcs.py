@@ -173,7 +173,7 @@ class GcsStore:
                 raise Transient(f"HTTP {int(code)}") from error
             raise Unreadable(f"gs://{self._name}: HTTP {int(code)}, {error.message}") from None
         except DataCorruption as error:
-            raise Transient("the bytes do not have the checksum that the store names") from error
+            raise Transient("the bytes do not match the store's checksum") from error
         except _LOST as error:
             raise Transient(f"{type(error).__name__}") from error
 

@@ -29,9 +29,11 @@ from shardwright.errors import UsageError
 _PACKED_TOGETHER = 8192
 EVERYTHING: tuple[str, ...] = ("**", "*")
 # Thumbnails, waste baskets and records of folders, which systems put among the files of their users.
-_OF_SYSTEMS = (
-    *("@eadir", "#recycle", "#snapshot", "@recycle", "$recycle.bin", "lost+found"),
-    *("__macosx", "__pycache__", "thumbs.db", "ehthumbs.db", "desktop.ini", "icon\r"),
+_OF_SYSTEMS = frozenset(
+    (
+        *("@eadir", "#recycle", "#snapshot", "@recycle", "$recycle.bin", "lost+found"),
+        *("__macosx", "__pycache__", "thumbs.db", "ehthumbs.db", "desktop.ini", "icon\r"),
+    )
 )
 _WILDCARD = re.compile(r"[*?\[]")
 
@@ -74,9 +76,9 @@ class StringArray(Sequence[str]):
         return self._data[begin : ends[place]].decode("utf-8", "surrogatepass")
 
     def __iter__(self) -> Iterator[str]:
-        begin = 0
+        data, begin = self._data, 0
         for end in self._ends:
-            yield self._data[begin:end].decode("utf-8", "surrogatepass")
+            yield str(data[begin:end], "utf-8", "surrogatepass")
             begin = end
 
     def __eq__(self, other: object) -> bool:
@@ -307,13 +309,13 @@ def split_glob(images: str) -> tuple[str, tuple[str, ...]]:
     """Splits a glob into the folder before the first wildcard and the pattern's segments.
 
     Raises:
-        UsageError: it goes up by `..` after a wildcard.
+        UsageError: it has `..` after a wildcard.
     """
     segments = images.split("/")
     first = next(i for i, segment in enumerate(segments) if has_wildcard(segment))
     pattern = [segment for segment in segments[first:] if segment not in ("", ".")]
     if ".." in pattern:
-        raise UsageError(f"input.images: {images} goes up by `..` after a wildcard. Write it without `..`.")
+        raise UsageError(f"input.images: {images} has `..` after a wildcard. Write it without `..`.")
     if pattern[-1] == "**":
         pattern.append("*")
     return "/".join(segments[:first]), tuple(pattern)
@@ -330,6 +332,8 @@ def name_lines(text: str) -> list[str]:
 
 def key_of(name: str) -> tuple[str, tuple[str, str] | None]:
     """Returns the key of a relative file name, and (code, reason) when that name cannot be a key."""
+    if name.isascii():
+        return name, None
     try:
         name.encode("utf-8")
     except UnicodeEncodeError:

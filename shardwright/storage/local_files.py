@@ -91,7 +91,7 @@ class _LeftOut:
         if self._stat is None:
             return False
         try:
-            same = os.path.samestat(entry.stat(), self._stat)
+            same = entry.stat().st_ino == self._stat.st_ino and os.path.samestat(entry.stat(), self._stat)
         except OSError:
             return False  # It has just gone.
         return same and os.path.realpath(entry.path) == self._path  # Not another hard link to it.
@@ -106,10 +106,11 @@ def _walk(root: str, segments: tuple[str, ...], left_out: _LeftOut) -> tuple[Sor
     folders = [("", pattern.start())]
     while folders:
         folder, states = folders.pop()
+        above = os.path.join(folder, "")
         for entry in _entries(os.path.join(root, folder)):
             if is_hidden(entry.name):
                 continue
-            name = os.path.join(folder, entry.name)
+            name = above + entry.name
             if entry.is_dir(follow_symlinks=False):
                 below = pattern.into_folder(states, entry.name)
                 if below and not left_out.is_at(entry):

@@ -20,7 +20,7 @@ from shardwright.storage.own_names import (
     open_own_file,
 )
 
-_OF_INGEST = "Make room, or set run.staging to a folder with more; finished shards are kept."
+_OF_INGEST = "Free some space, or set run.staging to a folder with more; finished shards are kept."
 # Descriptor -> device and inode of each file that this process has locked alone.
 _locked: dict[int, tuple[int, int]] = {}
 
@@ -75,7 +75,7 @@ def run_lock(run_root: Path) -> Iterator[None]:
     """Holds the folder: two runs in one would write the same metadata and staging.
 
     Raises:
-        UsageError: another run is at work.
+        UsageError: another run is active.
     """
     try:
         lock = open_own_file(run_root / LOCK_FILE, os.O_WRONLY | os.O_CREAT)
@@ -83,7 +83,7 @@ def run_lock(run_root: Path) -> Iterator[None]:
         raise UsageError(f"{run_root}: cannot be locked ({error.strerror}). Give a folder of your own.") from None
     try:
         if not lock_file(lock):
-            raise UsageError(f"{run_root}: another run is at work here. Wait for it, or give --root DIR.")
+            raise UsageError(f"{run_root}: another run is active here. Wait for it, or give --root DIR.")
         yield
     finally:
         os.close(lock)
@@ -127,7 +127,7 @@ def lock_folder(
         needed: whether a file system without locks is an error; otherwise other runs cannot be detected there.
 
     Raises:
-        UsageError: another run is at work there; or it is not ours, or contains what no run of ours makes.
+        UsageError: another run is active there; or it is not ours, or contains what no run of ours makes.
     """
     while True:
         make_own_folder(folder)
@@ -142,7 +142,7 @@ def lock_folder(
                     raise UsageError(f"{folder}: cannot be locked ({error.strerror}). Stage on another disk.") from None
                 locked = True
             if not locked and waiting is None:
-                raise UsageError(f"{folder}: another run is at work there. Wait for it or end it.")
+                raise UsageError(f"{folder}: another run is active there. Wait for it or end it.")
             # The run before us may have deleted the folder between our opening and locking the file.
             if locked and _is_at(file, folder / LOCK_FILE):
                 if not mark(folder, file.fileno()) and working:

@@ -192,7 +192,7 @@ def remove_unless_leased(url: str) -> bool:
 
 
 def remove_all(urls: Sequence[str]) -> None:
-    """Deletes staging folders: none of them where another run is at work in one when it is called.
+    """Deletes staging folders: none of them where another run is active in one when it is called.
 
     Raises:
         UsageError: a run of any machine is at work in one of them.
@@ -204,7 +204,7 @@ def remove_all(urls: Sequence[str]) -> None:
     # The same lease objects, so that the wait is not repeated.
     held = held or [url for url, lease in zip(urls, leases, strict=True) if not _remove(url, lease)]
     if held:
-        raise UsageError(f"{held[0]}: another run is at work there. Wait for it or end it.")
+        raise UsageError(f"{held[0]}: another run is active there. Wait for it or end it.")
 
 
 def _remove(url: str, lease: _Lease) -> bool:
@@ -254,7 +254,7 @@ class _Lease:
         return bool(new)
 
     def others(self) -> bool:
-        """Returns whether another run is at work, that is, whether its lease changes during this call."""
+        """Returns whether another run is active, that is, whether its lease changes during this call."""
         self.look()
         while self._seen and time.monotonic() - max(self._seen.values()) < silent_seconds():
             time.sleep(min(_LONGEST_PAUSE, silent_seconds() / _BEATS + _LEAST_PAUSE))

@@ -150,7 +150,7 @@ def check_not_inside(out: str | os.PathLike[str], dataset: str) -> None:
         UsageError: it is inside.
     """
     if is_inside(out, dataset):
-        raise UsageError(f"{out}: is inside of the dataset {dataset}. Name another folder.")
+        raise UsageError(f"{out}: is inside the dataset {dataset}. Name another folder.")
 
 
 def is_inside(out: str | os.PathLike[str], folder: str | os.PathLike[str]) -> bool:

@@ -279,7 +279,7 @@ def appear(whole: Path, target: Path) -> None:
     except OSError as error:
         if error.errno not in _TAKEN:
             raise
-        raise UsageError(f"{target}: something else was put there meanwhile. Name another folder.") from None
+        raise UsageError(f"{target}: something else was put there in the meantime. Name another folder.") from None
 
 
 def discard(target: Path, fingerprint: str) -> None:

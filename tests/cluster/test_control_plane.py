@@ -28,6 +28,7 @@ from shardwright.components.runtime import run_jobset as jobset
 from shardwright.components.runtime.heartbeat import HEARTBEAT, SECONDS
 from shardwright.components.runtime.run_jobset import Cluster, JobSetTask, run_as_jobset
 from shardwright.errors import CheckFailed
+from shardwright.pipelines.cloud import kserve
 from shardwright.pipelines.cloud.batch import predict_job
 from shardwright.pipelines.cloud.jobset_document import jobset_template
 from shardwright.pipelines.cloud.kserve import kserve_manifest
@@ -39,6 +40,7 @@ pytestmark = [
     pytest.mark.skipif(not control_plane.programs_in(PROGRAMS), reason="needs the programs of `make engines`"),
 ]
 KUEUE = (PROGRAMS / "kueue-controller").exists()
+KSERVE = (PROGRAMS / "kserve-controller").exists()
 SETS = f"/apis/jobset.x-k8s.io/v1alpha2/namespaces/{NAMESPACE}/jobsets"
 PODS = f"/api/v1/namespaces/{NAMESPACE}/pods"
 JOBS = f"/apis/batch/v1/namespaces/{NAMESPACE}/jobs"
@@ -138,7 +140,7 @@ class World:
 
 @pytest.fixture(scope="module")
 def plane(tmp_path_factory):
-    with control_plane.running(PROGRAMS, tmp_path_factory.mktemp("plane"), kueue=KUEUE) as server:
+    with control_plane.running(PROGRAMS, tmp_path_factory.mktemp("plane"), kueue=KUEUE, kserve=KSERVE) as server:
         for name in (NAMESPACE, "strict"):
             server.send("/api/v1/namespaces", {"metadata": {"name": name}})
             api_server.until(lambda name=name: server.call("GET", f"/api/v1/namespaces/{name}/serviceaccounts/default"))
@@ -453,11 +455,70 @@ def test_pod_security_admits_every_pod_that_we_write(world, level):
     assert bool(refused(owner["spec"]["template"]["spec"])) is (level == "restricted")
 
 
+SERVICES = f"/apis/serving.kserve.io/v1beta1/namespaces/{NAMESPACE}/inferenceservices"
+
+
 @pytest.mark.parametrize("traffic", [100, 10])
 def test_kserves_definition_takes_the_service(world, traffic):
-    place = f"/apis/serving.kserve.io/v1beta1/namespaces/{NAMESPACE}/inferenceservices"
     made = yaml.safe_load(kserve_manifest(config(), traffic, "17"))
-    assert world.server.send(place, made, dry_run=True)["spec"]["predictor"]["model"]
+    assert world.server.send(SERVICES, made, dry_run=True)["spec"]["predictor"]["model"]
+
+
+@pytest.fixture
+def served(world):
+    """Applies manifests of services; gives the templates of the pods that KServe makes of each."""
+    if not KSERVE:
+        pytest.skip("needs KServe's controller, which `tools/engines.sh build` builds")
+    names = set()
+
+    def apply(manifest):
+        made = yaml.safe_load(manifest)
+        name = made["metadata"]["name"]
+        if name in names:
+            world.call("PATCH", f"{SERVICES}/{name}", made, kind=MERGE)
+        else:
+            world.call("POST", SERVICES, made)
+        names.add(name)
+        wanted = made["spec"]["predictor"]["model"].get("volumeMounts") or made["spec"]["predictor"]["storageUris"]
+
+        def look():
+            found = world.call("GET", PODS, query=[("labelSelector", f"app=isvc.{name}-predictor")])["items"]
+            pods = [pod for pod in found if wanted[0]["mountPath"] in json.dumps(pod["spec"])]
+            assert pods, world.call("GET", f"{SERVICES}/{name}").get("status")
+            return pods[0]["spec"]
+
+        return until(look)
+
+    yield apply
+    for name in names:
+        world.call("DELETE", f"{SERVICES}/{name}")
+
+
+def test_kserve_mounts_the_version_of_a_claim(world, served):
+    for version in ("17", "18"):
+        (container,) = served(kserve_manifest(config(), 100, version))["containers"]
+        assert "--model_base_path=/mnt/models" in container["args"]
+        (mount,) = [one for one in container["volumeMounts"] if one["name"] == "pushed"]
+        assert (mount["mountPath"], mount["readOnly"]) == (f"/mnt/models/{version}", True)
+        assert mount["subPath"].endswith(f"/{version}")
+
+
+def test_kserve_copies_the_version_of_a_bucket(world, served, monkeypatch):
+    # No bucket is read here: the version is named.
+    monkeypatch.setattr(kserve, "read_blessing", lambda place: None)
+    for version in ("17", "18"):
+        spec = served(kserve_manifest(config(push_directory="gs://bucket/pushed"), 100, version))
+        (initializer,) = spec["initContainers"]
+        assert initializer["args"] == [f"gs://bucket/pushed/{version}", f"/mnt/models/{version}"]
+
+
+def test_standard_mode_splits_no_traffic(world, served):
+    served(kserve_manifest(config(), 100, "17"))
+    made = yaml.safe_load(kserve_manifest(config(), 10, "18"))
+    del made["metadata"]["annotations"]["serving.kserve.io/deploymentMode"]
+    served(yaml.safe_dump(made))
+    deployments = world.call("GET", f"/apis/apps/v1/namespaces/{NAMESPACE}/deployments")["items"]
+    assert [one["metadata"]["name"] for one in deployments] == ["clouds-predictor"]
 
 
 @pytest.fixture

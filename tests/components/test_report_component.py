@@ -80,7 +80,7 @@ def test_anomalies_name_images_and_leaks_stop_the_run(small_dataset: Any, tmp_pa
     kinds = [anomaly.kind for anomaly in read_verdict(report)]
     assert kinds == ["ENUM_TYPE_UNEXPECTED_STRING_VALUES"] * 2 + ["LEAKAGE"]
     text = (report / "report.html").read_text()
-    assert "The data do not fit the schema" in text
+    assert "The data does not fit the schema" in text
     assert "&lt;b&gt;odd&lt;/b&gt; image/format" in text
     assert not re.search("&lt;/b&gt; image/(blake3|key|filename)", text)
     with pytest.raises(CheckFailed) as caught:

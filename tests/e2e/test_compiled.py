@@ -149,12 +149,12 @@ def test_kubeflow_from_input_to_pushed_model(home, monkeypatch):
     is_kept_from(pipeline, home / "k" / "models" / "clouds", dataset)
 
 
-PAGE = Path(__file__).parents[2] / "docs" / "deploy" / "kfp-components.md"
+PAGE = Path(__file__).parents[2] / "docs" / "reference" / "kfp-components.md"
 
 
 @pytest.fixture
 def plain(home, tmp_path, monkeypatch):
-    """The pipeline of docs/deploy/kfp-components.md, as it stands there but for the size of its images."""
+    """The pipeline of docs/reference/kfp-components.md, as it stands there but for the size of its images."""
     monkeypatch.chdir(tmp_path)
     code = re.search(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)[1]
     exec(compile(code.replace("[352, 544]", "[32, 48]"), str(PAGE), "exec"), {})

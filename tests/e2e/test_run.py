@@ -189,7 +189,7 @@ def test_the_gate_stops_the_run_with_a_table_and_one_changed_byte_in_an_image_is
     assert ".jpg" in stopped.err
     assert "Traceback" not in stopped.err
     page = Path(re.search(r"^ *See it: (\S+)", stopped.err, re.MULTILINE)[1])
-    assert "The data do not fit the schema" in page.read_text(encoding="utf-8")
+    assert "The data does not fit the schema" in page.read_text(encoding="utf-8")
     assert blessed(project / "moved/small") == before
 
 

@@ -79,7 +79,7 @@ def test_a_model_of_several_classes_learns_from_records_under_other_names(tmp_pa
     assert done.code == 0, done.err
     assert re.search(r"^images +80 in, 80 written, 0 rejected$", done.out, re.MULTILINE)
     # The transform rejects what cannot be decoded; neither the training nor the evaluation ends because of it.
-    assert re.search(r"^ +\d images? (was|were) left out, because of damage: \S+", done.out, re.MULTILINE)
+    assert re.search(r"^ +\d images? (was|were) left out as damaged: \S+", done.out, re.MULTILINE)
     assert re.search(r"^classes +red, blue$", done.out, re.MULTILINE)
     assert re.search(r"^mean_f1 +[01]\.\d{4}", done.out, re.MULTILINE)
     assert re.search(r"^f1/blue +[01]\.\d{4}", done.out, re.MULTILINE)

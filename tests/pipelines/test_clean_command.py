@@ -117,7 +117,7 @@ def test_not_while_a_run_is_at_work(root, capsys):
     before = files(root)
     with run_lock(root):
         assert main(["clean", str(root), "--keep", "1"]) == 2
-    assert "another run is at work here" in capsys.readouterr().err
+    assert "another run is active here" in capsys.readouterr().err
     assert files(root) == before
 
 
@@ -176,7 +176,7 @@ def test_what_is_no_folder_of_a_run(tmp_path, capsys):
     assert "no readable metadata store" in capsys.readouterr().err
     (tmp_path / "metadata.sqlite").write_bytes(b"")
     assert main(["clean", str(tmp_path), "--keep", "1"]) == 1
-    assert "contains no run: the first one stopped as it began" in capsys.readouterr().err
+    assert "contains no run: the first one stopped at its start" in capsys.readouterr().err
 
 
 def test_a_configuration_names_the_folder(root, tmp_path, capsys, monkeypatch):

@@ -22,7 +22,7 @@ from shardwright.errors import ConfigError, CredentialsError
 from shardwright.pipelines.cli import main
 from shardwright.pipelines.commands.files import compiled_pipeline
 from shardwright.pipelines.compile_kubeflow import check_for_backend, platform_document
-from shardwright.pipelines.compile_vertex import _custom_job, dataflow_options, worker_pools
+from shardwright.pipelines.compile_vertex import dataflow_options, job_of_trainer, worker_pools
 from shardwright.pipelines.graph import STEPS
 from shardwright.sample import write_sample
 
@@ -519,7 +519,7 @@ def custom_job_of(trainer, section):
         },
     }
     config = parse_config(raw, base="/")
-    described = dict(_custom_job(config, config.vertex)["ai_platform_training_args"])
+    described = dict(job_of_trainer(config)["ai_platform_training_args"])
     del described["project"]
     message = aiplatform.gapic.CustomJob(described)
     return json_format.MessageToDict(aiplatform.gapic.CustomJob.pb(message))

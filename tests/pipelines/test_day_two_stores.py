@@ -179,7 +179,7 @@ def test_what_is_staged_on_a_bucket_is_forgotten_unless_a_run_is_at_work(local, 
     staged = Staging.open(staging, name)
     with staged.locked():
         assert main(command) == 2
-    assert f"{staging}/{name}: another run is at work there" in capsys.readouterr().err
+    assert f"{staging}/{name}: another run is active there" in capsys.readouterr().err
     assert len(stores.tree(staging)) == 3
     later = []
 

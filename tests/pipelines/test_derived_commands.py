@@ -123,7 +123,7 @@ def test_inside_of_a_dataset_is_no_place_for_another(source, tmp_path, capsys):
     (tmp_path / "link").symlink_to(source)
     for out in (source / "below", tmp_path / "link/deep/below"):
         assert main(["reshard", str(source), "--shard-count", "1", "--out", str(out)]) == 2
-        assert f"{out}: is inside of the dataset {source}" in capsys.readouterr().err
+        assert f"{out}: is inside the dataset {source}" in capsys.readouterr().err
     whole(source)
 
 

@@ -18,6 +18,8 @@ clouds.html
   trainer: augments with flip_left_right, brightness=0.1, contrast=0.1 (loader.augment; [] for none)
 segmentation 1 test
 40
+  trainer: augments with flip_left_right, brightness=0.1, contrast=0.1 (loader.augment; [] for none)
+segmentation model.keras
 True
 """
 

@@ -61,7 +61,7 @@ def test_another_shard_than_the_manifests_becomes_no_files(masked, tmp_path, cap
 def test_files_are_not_put_into_the_dataset(masked, capsys):
     before = files(masked / "ds")
     assert main(["export", str(masked / "ds"), "--out", str(masked / "ds/deep/files")]) == 2
-    assert "is inside of the dataset" in capsys.readouterr().err
+    assert "is inside the dataset" in capsys.readouterr().err
     assert files(masked / "ds") == before
 
 

@@ -149,7 +149,7 @@ def test_measurements_and_staged_shards_are_deleted(image_input, tmp_path, capsy
     command = ["forget", tmp_path / "ds", "--keys", tmp_path / "keys", "--out", tmp_path / "rest"]
     with Staging.open(tmp_path / "staging", "f" * 64).locked():
         assert main([*map(str, command), "--staging", str(tmp_path / "staging")]) == 2
-    assert "another run is at work there" in capsys.readouterr().err
+    assert "another run is active there" in capsys.readouterr().err
     found = made([*command, "--staging", tmp_path / "staging"], capsys)
     assert (found["probe_rows"], rows()) == (2, 6)
     ours = ["f" * 64, f"tensorflow-2/{'b' * 64}", f"training/{'a' * 32}"]
@@ -202,7 +202,7 @@ def test_models_that_were_trained_on_them_are_named(small_dataset, tmp_path, cap
     command = ["forget", months.datasets[3], "--keys", tmp_path / "keys", "--out", tmp_path / "rest"]
     with run_lock(months.root):
         assert main(list(map(str, command))) == 2
-    assert "another run is at work here" in capsys.readouterr().err
+    assert "another run is active here" in capsys.readouterr().err
     found = made(command, capsys)
     assert found["models"] == [str(months.models[month]) for month in (1, 3)]
     assert found["held_by"] == [str(months.datasets[month]) for month in (1, 2, 3)]

@@ -5,6 +5,7 @@ import os
 import shlex
 import subprocess
 import sys
+from argparse import Namespace
 
 import layouts
 import pytest
@@ -18,7 +19,7 @@ from shardwright.errors import UsageError
 from shardwright.ingest.recipe import IngestRecipe, locate
 from shardwright.ingest.survey import survey_input
 from shardwright.pipelines.cli import main
-from shardwright.pipelines.commands import init as init_command
+from shardwright.pipelines.commands.settings import settings_of
 from shardwright.pipelines.init.hypotheses import Hypothesis, propose
 from shardwright.pipelines.init.inventory import Inventory
 from shardwright.pipelines.init.write_project import pipeline_name
@@ -49,7 +50,7 @@ def test_the_written_configuration_ingests_without_a_change(here, name):
     given += ["--set", "input.labels.format=none"] if name == "images alone" else []
     assert init("data", *given, "--out", "c.yaml") == 0
     text = (here / "c.yaml").read_text()
-    assert text.startswith("# yaml-language-server: $schema=")
+    assert text.startswith("# Written by `shardwright init data")
     labels = yaml.safe_load(text)["input"]["labels"]
     assert labels["format"] == layout.format
     assert "auto" not in labels.values()
@@ -195,6 +196,23 @@ def test_a_table_below_spans_is_detected(here, column, task):
     assert (found.input, found.task) == (config.input, config.task)
 
 
+@pytest.mark.parametrize("name", ["class folders", "Kaggle, train and test", "label CSV, named"])
+def test_no_path_of_this_machine_is_written(here, name):
+    layout = layouts.LAYOUTS[name]
+    (here / "data").mkdir()
+    layout.draw(here / "data")
+    (here / "lists").mkdir()
+    lists = {"train": str(here / "lists/train.txt"), "test": str(here / "lists/test.txt")}
+    images = sorted(path for path in (here / "data").rglob("*") if path.suffix in (".jpg", ".png"))
+    for number, split in enumerate(lists):
+        (here / f"lists/{split}.txt").write_text("".join(f"{path.name}\n" for path in images[number::2]))
+    given = [here / "data", *([here / "data" / layout.labels] if layout.labels else [])]
+    further = ["--set", f"split.from_lists={json.dumps(lists)}", "--set", "split.unlisted_images=train"]
+    assert init(*given, *further, "--set", f"run.root={here}/runs", "--out", "c.yaml") == 0
+    assert str(here) not in (here / "c.yaml").read_text()
+    assert load_config("c.yaml").split.from_lists == {"train": "lists/train.txt", "test": "lists/test.txt"}
+
+
 def test_other_image_formats_are_converted(here):
     (here / "data").mkdir()
     layouts.gifs(here / "data")
@@ -321,9 +339,9 @@ def test_names_of_pipelines():
 
 
 def test_settings_are_yaml():
-    assert init_command._settings(["a.b=[1, 2]", "c=x=y"]) == {"a.b": [1, 2], "c": "x=y"}
+    assert settings_of(Namespace(set=["a.b=[1, 2]", "c=x=y"])) == {"a.b": [1, 2], "c": "x=y"}
     with pytest.raises(UsageError):
-        init_command._settings(["a=["])
+        settings_of(Namespace(set=["a=["]))
 
 
 @pytest.mark.parametrize(
@@ -436,7 +454,7 @@ def test_names_are_read_back_and_cannot_end_comments(here, capsys):
     assert init(folder, *none, "--set", "name=made", "--out", "-") == 0
     (here / "printed.yaml").write_text(capsys.readouterr().out, encoding="utf-8")
     assert load_config(here / "printed.yaml") == load_config(here / "made.yaml")
-    assert load_config(here / "made.yaml").input.images == str(folder)
+    assert load_config(here / "made.yaml").input.images == folder.name
 
 
 def test_the_limit_of_rejects_is_never_raised_and_the_command_for_it_works(tmp_path, image_input, capsys, monkeypatch):

@@ -89,12 +89,22 @@ def run(project, *arguments):
 @pytest.mark.two_stacks
 def test_the_project_runs_and_compiles_as_written(project):
     configs = project / "pipeline/configs.py"
-    configs.write_text(configs.read_text().replace("TRAIN_STEPS = 50", "TRAIN_STEPS = 2"))
-    run(project, "local_runner.py")
+    text = configs.read_text().replace("TRAIN_STEPS = 50", "TRAIN_STEPS = 2")
+    configs.write_text(text.replace("MIN_ACCURACY = 0.6", "MIN_ACCURACY = 0.0"))
+    # From another folder, as a scheduler would.
+    elsewhere = project.parent / "elsewhere"
+    elsewhere.mkdir()
+    run(elsewhere, str(project / "local_runner.py"))
+    assert not list(elsewhere.iterdir())
     (examples,) = (project / "runs/my-flowers/ImageExampleGen/examples").iterdir()
     dataset = ImageDataset.open(examples)
     assert sum(dataset.num_records(split) for split in dataset.splits) == 24
+    assert {split: dataset.num_records(split) > 1 for split in dataset.splits} == dict.fromkeys(
+        ("train", "eval", "test"), True
+    )
     assert list((project / "runs/serving_model").glob("*/saved_model.pb"))
+    (blessing,) = (project / "runs/my-flowers/Evaluator/blessing").iterdir()
+    assert (blessing / "BLESSED").exists()
     from google.auth.credentials import AnonymousCredentials
     from google.cloud import aiplatform
     from google.protobuf import json_format
@@ -108,6 +118,9 @@ def test_the_project_runs_and_compiles_as_written(project):
     assert job._gca_resource.runtime_config.gcs_output_directory == "gs://BUCKET/my-flowers"
     assert spec.default_pipeline_root == "gs://BUCKET/my-flowers"
     tasks = json_format.MessageToDict(spec)["root"]["dag"]["tasks"]
-    assert {"InputResolver", "ImageExampleGen", "DataGate", "Transform", "Trainer", "Pusher"} <= set(tasks)
+    assert {"InputResolver", "ImageExampleGen", "DataGate", "Transform", "Trainer", "Evaluator", "Pusher"} <= set(tasks)
+    executors = json_format.MessageToDict(spec)["deploymentSpec"]["executors"]
+    container = ["python", "-m", "shardwright.components.runtime.container", "--artifacts", "mounted"]
+    assert executors["Trainer_executor"]["container"]["command"] == container
     assert tasks["ImageExampleGen"]["dependentTasks"] == ["InputResolver"]
     run(project, "-m", "pytest", "-q", "-p", "no:cacheprovider", "tests")

@@ -25,7 +25,7 @@ from shardwright.storage.locks import run_lock
 def test_only_one_run_in_a_root(tmp_path: Path) -> None:
     with (
         run_lock(tmp_path),
-        pytest.raises(UsageError, match="another run is at work here"),
+        pytest.raises(UsageError, match="another run is active here"),
         run_lock(tmp_path),
     ):
         pass

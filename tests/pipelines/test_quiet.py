@@ -1,5 +1,6 @@
 """Messages of libraries go to the log file, also those from C++; our own lines stay on the terminal."""
 
+import os
 import subprocess
 import sys
 import warnings
@@ -79,11 +80,21 @@ def test_commands_hide_the_plans_of_libraries(tmp_path: Path, monkeypatch: pytes
         warnings.warn("look at this", UserWarning, stacklevel=1)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("shardwright.pipelines.commands.ingest.load_config", warn)
+    monkeypatch.setattr("shardwright.pipelines.commands.ingest.configuration", warn)
     with warnings.catch_warnings(record=True) as shown:
         warnings.simplefilter("always")
         assert main(["ingest", "c.yaml", "--out", str(tmp_path / "out")]) == 130
     assert [str(one.message) for one in shown] == ["look at this"]
+
+
+@pytest.mark.parametrize(("verbose", "level"), [([], "3"), (["--verbose"], None)])
+def test_tensorflow_is_told_to_be_quiet_before_a_command_loads_it(
+    monkeypatch: pytest.MonkeyPatch, verbose: list[str], level: str | None
+) -> None:
+    """It tells of CUDA plugins, as errors, on machines without a GPU."""
+    monkeypatch.delenv("TF_CPP_MIN_LOG_LEVEL", raising=False)
+    assert main(["run", "missing.yaml", *verbose]) == 2
+    assert os.environ.get("TF_CPP_MIN_LOG_LEVEL") == level
 
 
 @pytest.mark.parametrize("command", ["preflight", "predict", "convert"])

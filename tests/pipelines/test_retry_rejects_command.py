@@ -61,9 +61,9 @@ def test_a_dataset_is_not_made_within_the_one_that_it_goes_on_from(broken, capsy
     raw, _ = broken
     before = tree("one")
     assert main(["retry-rejects", "flowers.yaml", "one", "--out", "one/deep/below"]) == 2
-    assert "one/deep/below: is inside of the dataset" in capsys.readouterr().err
+    assert "one/deep/below: is inside the dataset" in capsys.readouterr().err
     splits = {"ratios": {"train": 0.6, "eval": 0.2, "test": 0.2}, "keep_from": str(Path("one").absolute())}
-    with pytest.raises(UsageError, match=r"is inside of the dataset"):
+    with pytest.raises(UsageError, match=r"is inside the dataset"):
         run({**raw, "split": splits}, "one/below")
     assert tree("one") == before
 

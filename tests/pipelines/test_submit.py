@@ -92,7 +92,7 @@ def test_the_request_of_a_schedule(asked, tmp_path, capsys):
     (tmp_path / "c.yaml").write_text(yaml.safe_dump(config), encoding="utf-8")
     assert main(["schedule", "c.yaml", "--dry-run"]) == 0
     output = capsys.readouterr()
-    assert output.err.startswith("vertex.experiment: Vertex AI adds no run of a schedule to an experiment.")
+    assert output.err.startswith("vertex.experiment: Vertex AI does not add scheduled runs to an experiment.")
     request = json.loads(output.out)["schedule"]
     assert request["cron"] == "TZ=Europe/Paris 0 3 1 * *"
     assert request["maxRunCount"] == "12"

@@ -66,7 +66,7 @@ def test_a_shard_of_other_records_ends_it_in_a_line(home, tmp_path, capsys):
     ("dataset", "out", "message"),
     [
         ("ds", "data", "exists already with other content"),
-        ("ds", "ds/below", "is inside of the dataset"),
+        ("ds", "ds/below", "is inside the dataset"),
         ("ds", "gs://bucket/x", "gs://bucket/x: a transform writes to this machine only"),
         ("data", "x", "data"),
     ],

@@ -186,3 +186,17 @@ def test_a_trial_rejects_what_an_ingest_rejects(image_input, tmp_path, capsys, v
     assert tried["rejected"] == [{"key": row.key, "code": row.code, "reason": row.reason}]
     printed = capsys.readouterr().out
     assert f"  rejected {row.key}: {row.code}: {row.reason}" in printed
+
+
+def test_an_editor_finds_the_schema_next_to_the_file(tmp_path, capsys):
+    file = tmp_path / "c.yaml"
+    file.write_text("# yaml-language-server: $schema=/home/ann/old.json\n# A comment.\ninput: {images: data}\n")
+    for _ in range(2):  # It is named once.
+        code, _ = validated(capsys, file, "--editor")
+        assert code == 0
+        lines = file.read_text().splitlines()
+        assert lines[1:] == ["# A comment.", "input: {images: data}"]
+        schema = tmp_path / lines[0].partition("$schema=")[2]
+        assert json.loads(schema.read_text())["required"] == ["input"]
+    assert validated(capsys, tmp_path / "none.yaml", "--editor")[0] == 2
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["c.yaml", "shardwright.schema.json"]

@@ -1,4 +1,4 @@
-"""The table of docs/reference/vertex-settings.md: each setting of `vertex`, its place, the line that reads it there.
+"""The table of docs/reference/cloud-settings.md: each setting of `vertex`, its place, the line that reads it there.
 
 A row is proven: the value is found at its place, and the line is found in the installed package. A value that only the
 service reads is named by the field of its message.
@@ -19,10 +19,10 @@ from vertex_section import VERTEX
 from shardwright.config import parse_config
 from shardwright.config.json_schema import leaves
 from shardwright.pipelines.cloud.exit_task import add_email_task
-from shardwright.pipelines.compile_vertex import _custom_job, dataflow_options
+from shardwright.pipelines.compile_vertex import dataflow_options, job_of_trainer
 
-PAGE = Path(__file__).parents[2] / "docs" / "reference" / "vertex-settings.md"
-BEGIN, END = "<!-- generated: settings -->\n", "<!-- end: settings -->\n"
+PAGE = Path(__file__).parents[2] / "docs" / "reference" / "cloud-settings.md"
+BEGIN, END = "<!-- generated: vertex -->\n", "<!-- end: vertex -->\n"
 GOLDEN = Path(__file__).parent / "golden" / "vertex.yaml"
 
 JOBS, SCHEDULES = "google/cloud/aiplatform/pipeline_jobs.py", "google/cloud/aiplatform/pipeline_job_schedules.py"
@@ -227,7 +227,7 @@ def test_a_setting_ends_where_the_table_says(setting: str) -> None:
         option = place if row.found is None else f"{place}={row.found}"
         assert option in dataflow_options(config.vertex, "gs://bucket/runs")
         return
-    made = _custom_job(config, config.vertex)
+    made = job_of_trainer(config)
     assert made is not None
     assert at(made["ai_platform_training_args"], place) == row.found
 

@@ -9,14 +9,13 @@ from shardwright.pipelines.commands.parsers import Parser
 
 _HEAD = """# Command line
 
-All commands of `shardwright` with all options. [How-to](../how-to/index.md) shows what the most common ones
-print.
+All commands of `shardwright` with all options. [How-to](../how-to/index.md) shows the most common ones at work.
 
-Errors and progress go to the standard error. An error is one line, and ends with the [page](messages.md) about it.
-Notes are indented lines before the result. With `--json` a command prints one JSON document to the standard output and
-nothing else there; after an error it prints none. Every command takes `-q` (`--quiet`), which prints errors and the
-result only, and `-h` (`--help`).
-`shardwright completion bash` prints a script that completes commands and options.
+- Every command takes `-q` (`--quiet`), which prints only errors and the result, and `-h` (`--help`).
+- Errors and progress go to standard error. An error is one line, and ends with the [page](messages.md) about it. Notes
+  are indented lines before the result.
+- With `--json`, standard output is one JSON document, or nothing after an error.
+- `shardwright completion bash` prints a script that completes commands and options.
 
 This page is generated from the code.
 
@@ -32,6 +31,33 @@ EXIT_CODES = {
     "130": "the command was interrupted with Ctrl-C",
     "143": "the training received SIGTERM and saved its state; run it again to continue",
 }
+_VARIABLES_HEAD = """## Environment variables
+
+You need none of them for a run on one machine. Credentials for buckets are found by the clients of Google Cloud and
+AWS, with their usual variables.
+
+| variable | meaning |
+|---|---|"""
+# A test compares them with those that the code reads.
+VARIABLES: dict[str, str] = {
+    "SHARDWRIGHT_STAGING": "folder or bucket for finished shards and checkpoints; as `run.staging`",
+    "SHARDWRIGHT_IMAGE": "name of the container image, which is written to every `lineage.json`",
+    "SHARDWRIGHT_COORDINATOR": "`HOST:PORT` of host 0, if several hosts train together",
+    "SHARDWRIGHT_HOSTS": "number of hosts that train together",
+    "SHARDWRIGHT_HOST": "number of this host, from 0",
+    "SHARDWRIGHT_HEARTBEAT": "file that a waiting task renews, and the hosts of its JobSet watch; the task sets it",
+    "SHARDWRIGHT_HEARTBEAT_SECONDS": "seconds without a renewal after which they end; compiled pipelines set it",
+    "SHARDWRIGHT_CPU_DEVICES": "number of virtual devices that JAX makes of one CPU",
+    "SHARDWRIGHT_SILENT_SECONDS": "seconds after which an unchanged lease counts as abandoned (default 60)",
+    "SHARDWRIGHT_KUBERNETES": "address of a `kubectl proxy`, if a JobSet is started from outside the cluster",
+    "SHARDWRIGHT_MOUNTS": "where buckets are mounted as folders; compiled pipelines set it",
+    "SHARDWRIGHT_INPUT": "location of the input of a pipeline; `run` sets it",
+    "SHARDWRIGHT_DRIFT_REFERENCE": "location of the reference dataset of the drift gate; `run` sets it",
+    "SHARDWRIGHT_WEBHOOK": "address of the message when a run ends; compiled pipelines set it from a Secret",
+    "SHARDWRIGHT_WARM_START": "location of the model of a warm start; `run` sets it",
+    "SHARDWRIGHT_ENCODER_WEIGHTS": "location of the weights of the encoder; `run` sets it",
+    "SHARDWRIGHT_TRUST_MODELS": "`1`: models are your own and are opened unchecked; as `--trust-model`",
+}
 _COMMON = {"--help", "--quiet"}
 
 
@@ -43,6 +69,8 @@ def page(program: Parser) -> str:
     lines += [f"| [`{name}`](#{_anchor(name)}) | {ENTRIES[name].summary} |" for name in _order(parsers)]
     for name in _order(parsers):
         lines += _section(name, parsers[name])
+    variables = [f"| `{name}` | {meaning} |" for name, meaning in VARIABLES.items()]
+    lines += ["", *_VARIABLES_HEAD.splitlines(), *variables]
     return "\n".join(lines) + "\n"
 
 

@@ -23,7 +23,7 @@ from urllib3.exceptions import HTTPError
 _CONTROLLERS = (
     "job-controller,garbage-collector-controller,serviceaccount-controller,ttl-after-finished-controller,"
     "endpointslice-controller,namespace-controller,pod-garbage-collector-controller,taint-eviction-controller,"
-    "persistentvolume-binder-controller,disruption-controller,root-ca-certificate-publisher-controller"
+    "deployment-controller,replicaset-controller,persistentvolume-binder-controller,disruption-controller,root-ca-certificate-publisher-controller"
 )
 _DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 _WEBHOOKS = "/apis/admissionregistration.k8s.io/v1/{}webhookconfigurations"
@@ -31,6 +31,8 @@ _WEBHOOKS = "/apis/admissionregistration.k8s.io/v1/{}webhookconfigurations"
 _CONVERTED = ("localqueues", "clusterqueues", "cohorts", "workloads", "multikueueclusters")
 # Kueue has a webhook for each framework, and serves those of its configuration.
 _SERVED = ("workload", "clusterqueue", "cohort", "resourceflavor", "localqueue", "job", "jobset")
+# Kubernetes' documents name KServe's.
+_NAMESPACES = {"kserve": "kserve"}
 _OWNED = "jobset.sigs.k8s.io/jobset-name"
 MERGE = "application/merge-patch+json"
 
@@ -41,18 +43,19 @@ def programs_in(folder):
 
 
 @contextlib.contextmanager
-def running(programs, folder, *, kueue=False):
+def running(programs, folder, *, kueue=False, kserve=False):
     """Starts all programs; gives the `ApiServer` while the block runs.
 
     Args:
         programs: folder of the programs, with `manifests`.
         folder: of their data and logs.
         kueue: whether Kueue runs, too.
+        kserve: whether KServe's controller runs, too; its kinds are there in any case.
     """
     with api_server.running(programs, folder) as server, contextlib.ExitStack() as started:
         config = _kubeconfig(server, folder)
         tls = _certificate(folder)
-        ports = iter(free_ports(6))
+        ports = iter(free_ports(8))
         common = [f"--kubeconfig={config}", "--leader-elect=false", "--bind-address=127.0.0.1"]
         start(started, folder, [
             programs / "kube-controller-manager", *common, f"--secure-port={next(ports)}", f"--cert-dir={folder}/kcm",
@@ -64,19 +67,46 @@ def running(programs, folder, *, kueue=False):
         ])  # fmt: skip
         for name in ("jobset", *(("kueue",) if kueue else ())):
             _start_operator(started, server, programs, name, folder, tls, next(ports), next(ports))
-        for file in sorted((programs / "manifests" / "kserve").glob("*.yaml")):
-            server.send(_DEFINITIONS, yaml.safe_load(file.read_text(encoding="utf-8")))
+        if kserve:
+            _start_operator(started, server, programs, "kserve", folder, tls, next(ports), next(ports))
+        else:
+            _create_kinds(server, programs, "kserve", lambda path: None)
         yield server
 
 
 def _start_operator(started, server, programs, name, folder, tls, port, health):
     """Creates the kinds of a controller and its webhooks, reached by URL; starts it, and waits until it is ready."""
     bundle = base64.b64encode((tls / "tls.crt").read_bytes()).decode()
+    server.send("/api/v1/namespaces", {"metadata": {"name": _NAMESPACES.get(name, f"{name}-system")}})
+    _create_kinds(server, programs, name, lambda path: {"url": f"https://127.0.0.1:{port}{path}", "caBundle": bundle})
+    until(lambda: _check_served(server), 120, (LookupError,))
+    if name == "kserve":
+        command, variables = _kserve(server, programs, folder, tls, port, health)
+    else:
+        command, variables = [f"--config={_configuration(name, folder, tls, port, health)}"], {}
+    if name == "kueue":
+        command.append("--feature-gates=VisibilityOnDemand=false")
+    process = start(
+        started, folder, [programs / f"{name}-controller", *command], KUBECONFIG=str(folder / "admin.conf"), **variables
+    )
 
-    def client(path):
-        return {"url": f"https://127.0.0.1:{port}{path}", "caBundle": bundle}
+    def ready():
+        log = (folder / f"{name}-controller.log").read_text(encoding="utf-8", errors="replace")
+        if process.poll() is not None:
+            raise RuntimeError(f"{name} ended: {log[-2000:]}")
+        with urllib.request.urlopen(f"http://127.0.0.1:{health}/readyz", timeout=5) as answer:
+            answer.read()
 
-    server.send("/api/v1/namespaces", {"metadata": {"name": f"{name}-system"}})
+    until(ready, 120, (OSError,))
+    for file in sorted((programs / "manifests" / name / "objects").glob("*.yaml")):
+        one = yaml.safe_load(file.read_text(encoding="utf-8"))
+        if one["kind"] != "ConfigMap":
+            # Its own webhook listens a little later than it says that it is ready.
+            until(lambda one=one: server.send(f"/apis/{one['apiVersion']}/{one['kind'].lower()}s", one))
+
+
+def _create_kinds(server, programs, name, client):
+    """Creates the kinds of a controller, and its webhooks where `client` has a configuration for a path."""
     for file in sorted((programs / "manifests" / name).glob("*.yaml")):
         for one in filter(None, yaml.safe_load_all(file.read_text(encoding="utf-8"))):
             if one["kind"] == "CustomResourceDefinition":
@@ -86,12 +116,16 @@ def _start_operator(started, server, programs, name, folder, tls, port, health):
                 server.send(_DEFINITIONS, one)
                 continue
             kind = one["kind"].removesuffix("WebhookConfiguration").lower()
-            one["metadata"]["name"] = f"{name}-{kind}"
+            one["metadata"]["name"] = f"{name}-{one['metadata']['name']}"
             one["webhooks"] = [hook for hook in one["webhooks"] if _is_served(name, hook)]
             for hook in one["webhooks"]:
                 hook["clientConfig"] = client(hook["clientConfig"]["service"]["path"])
-            server.send(_WEBHOOKS.format(kind), one)
-    until(lambda: _check_served(server), 120, (LookupError,))
+            if all(hook["clientConfig"] for hook in one["webhooks"]):
+                server.send(_WEBHOOKS.format(kind), one)
+
+
+def _configuration(name, folder, tls, port, health):
+    """Writes the configuration of JobSet or Kueue; returns its file."""
     settings = {
         "apiVersion": "config.jobset.x-k8s.io/v1alpha1" if name == "jobset" else "config.kueue.x-k8s.io/v1beta2",
         "kind": "Configuration",
@@ -105,20 +139,26 @@ def _start_operator(started, server, programs, name, folder, tls, port, health):
         # Without its integration, the webhook of Jobs fails at each of a JobSet's own.
         frameworks = ["batch/job", "jobset.x-k8s.io/jobset"]
         settings |= {"namespace": "kueue-system", "integrations": {"frameworks": frameworks}}
-    (folder / f"{name}.yaml").write_text(yaml.safe_dump(settings), encoding="utf-8")
-    command = [programs / f"{name}-controller", f"--config={folder}/{name}.yaml"]
-    if name == "kueue":
-        command.append("--feature-gates=VisibilityOnDemand=false")
-    process = start(started, folder, command, KUBECONFIG=str(folder / "admin.conf"))
+    file = folder / f"{name}.yaml"
+    file.write_text(yaml.safe_dump(settings), encoding="utf-8")
+    return file
 
-    def ready():
-        log = (folder / f"{name}-controller.log").read_text(encoding="utf-8", errors="replace")
-        if process.poll() is not None:
-            raise RuntimeError(f"{name} ended: {log[-2000:]}")
-        with urllib.request.urlopen(f"http://127.0.0.1:{health}/readyz", timeout=5) as answer:
-            answer.read()
 
-    until(ready, 120, (OSError,))
+def _kserve(server, programs, folder, tls, port, health):
+    """Creates KServe's own settings, without gateways; returns its options and variables."""
+    settings = programs / "manifests" / "kserve" / "objects" / "inferenceservice.yaml"
+    one = yaml.safe_load(settings.read_text(encoding="utf-8"))
+    one["data"] |= {
+        "deploy": json.dumps({"defaultDeploymentMode": "Standard"}),
+        "ingress": json.dumps({**json.loads(one["data"]["ingress"]), "disableIngressCreation": True}),
+    }
+    server.send("/api/v1/namespaces/kserve/configmaps", one)
+    # It has no option for the folder of its certificate.
+    certificates = folder / "kserve" / "k8s-webhook-server" / "serving-certs"
+    certificates.parent.mkdir(parents=True)
+    certificates.symlink_to(tls)
+    options = ["--metrics-addr=0", f"--webhook-port={port}", f"--health-probe-addr=127.0.0.1:{health}"]
+    return options, {"TMPDIR": str(folder / "kserve"), "POD_NAMESPACE": "kserve"}
 
 
 def _check_served(server):

@@ -1,4 +1,4 @@
-"""More folders of public data sets: videos, satellites, parts of a set that have no annotations; see `odd_layouts`."""
+"""More folders of public data sets: videos, satellites, parts of a set that have no annotations; see `odd_sets`."""
 
 import json
 
@@ -6,7 +6,7 @@ import layouts
 import numpy as np
 from layouts import CLASSES, COUNT, HEIGHT, WIDTH, indices, mask
 from mutated_sets import QUESTION, STOPS
-from odd_layouts import COLORS, classes, numbered, one_class, picture
+from odd_parts import COLORS, classes, numbered, one_class, picture
 from odd_sets import ANSWERED, BOXES, Odd
 from PIL import Image
 from tool_files import names, voc_boxes, write, yolo
@@ -135,13 +135,17 @@ def voc_few_masks(root):
 
 
 def voc_years(root):
-    """Each is a set of its own."""
+    """Both are one set."""
     for i in range(COUNT):
         top = root / f"VOCdevkit/VOC20{('07', '12')[i % 2]}"
         layouts.image(top / f"JPEGImages/i{i}.jpg", i)
-        picture(top / f"SegmentationClass/i{i}.png", indices(i))
-        write(top / "ImageSets/Segmentation/train.txt", "")
-    return {}
+        for folder in ("SegmentationClass", "SegmentationObject"):
+            picture(top / f"{folder}/i{i}.png", indices(i))
+    for year in ("07", "12"):
+        for split, numbers in (("train", range(6)), ("val", (6, 7))):
+            own = [i for i in numbers if ("07", "12")[i % 2] == year]
+            write(root / f"VOCdevkit/VOC20{year}/ImageSets/Segmentation/{split}.txt", "".join(f"i{i}\n" for i in own))
+    return numbered("i{}.jpg")
 
 
 def few_masks(root):
@@ -431,7 +435,7 @@ ODD = {
     "PH2": Odd("https://www.fc.up.pt/addi/ph2%20database.html", ph2, "masks", ANSWERED | STOPS),
     "depth": Odd("https://cs.nyu.edu/~fergus/datasets/nyu_depth_v2.html", depth, "masks", ANSWERED),
     "VOC with few masks": Odd("http://host.robots.ox.ac.uk/pascal/VOC", voc_few_masks, "masks", ANSWERED),
-    "VOC of two years": Odd("http://host.robots.ox.ac.uk/pascal/VOC", voc_years, "masks", ANSWERED | STOPS),
+    "VOC of two years": Odd("http://host.robots.ox.ac.uk/pascal/VOC", voc_years),
     "few masks": Odd(f"{_K}kmader/pulmonary-chest-xray-abnormalities", few_masks, "masks", ANSWERED),
     "augmented": Odd("https://github.com/aleju/imgaug", augmented, "classes", ANSWERED),
     "smaller copies": Odd(_K, resized, "classes", ANSWERED),

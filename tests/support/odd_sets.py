@@ -102,10 +102,10 @@ def yolo_predictions(root):
 
 def yolo_from_one(root):
     """Classes counted from 1."""
-    tools.darknet(root)
+    truth = tools.darknet(root)
     for file in root.glob("i*.txt"):
         edit(file, lambda text: re.sub(r"^(\d)", lambda found: str(int(found[1]) + 1), text, flags=re.MULTILINE))
-    return {}
+    return truth
 
 
 def yolo_two_orders(root):
@@ -403,7 +403,7 @@ ODD: dict[str, Odd] = {
         f"{GITHUB}ultralytics/yolov5/issues/2143", yolo_predictions, "boxes", STOPS, cause="confidence of a prediction"
     ),
     "YOLO classes from 1": Odd(
-        f"{GITHUB}HumanSignal/labelImg/issues/707", yolo_from_one, "masks", STOPS, cause="not one of the 2 names"
+        f"{GITHUB}HumanSignal/labelImg/issues/707", yolo_from_one, "masks", STOPS | ANSWERED, cause="count from 1"
     ),
     "YOLO two orders of classes": Odd(f"{_LS}6416", yolo_two_orders, "masks", STOPS, cause="the class 0 is"),
     "YOLO two lists of classes": Odd(

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import shardwright
-from shardwright import label_formats
 from shardwright.components import __all__ as public_components
 from shardwright.config.shards import PRESETS
 from shardwright.dataset.feature_presets import COMMON_FEATURES
@@ -61,25 +60,6 @@ DATASET_FILES: Table = {
     "dataset_info.json": "the splits for TensorFlow Datasets",
     "image.class.label.labels.txt": "the names of the classes for TensorFlow Datasets",
 }
-VARIABLES: Table = {
-    "SHARDWRIGHT_STAGING": "folder or bucket for finished shards and checkpoints; as `run.staging`",
-    "SHARDWRIGHT_IMAGE": "name of the container image, which is written to every `lineage.json`",
-    "SHARDWRIGHT_COORDINATOR": "`HOST:PORT` of host 0, if several hosts train together",
-    "SHARDWRIGHT_HOSTS": "number of hosts that train together",
-    "SHARDWRIGHT_HOST": "number of this host, from 0",
-    "SHARDWRIGHT_HEARTBEAT": "file that a waiting task renews, and the hosts of its JobSet watch; the task sets it",
-    "SHARDWRIGHT_HEARTBEAT_SECONDS": "seconds without a renewal after which they end; compiled pipelines set it",
-    "SHARDWRIGHT_CPU_DEVICES": "number of virtual devices that JAX makes of one CPU",
-    "SHARDWRIGHT_SILENT_SECONDS": "seconds after which an unchanged lease counts as abandoned (default 60)",
-    "SHARDWRIGHT_KUBERNETES": "address of a `kubectl proxy`, if a JobSet is started from outside the cluster",
-    "SHARDWRIGHT_MOUNTS": "where buckets are mounted as folders; compiled pipelines set it",
-    "SHARDWRIGHT_INPUT": "location of the input of a pipeline; `run` sets it",
-    "SHARDWRIGHT_DRIFT_REFERENCE": "location of the reference dataset of the drift gate; `run` sets it",
-    "SHARDWRIGHT_WEBHOOK": "address of the message when a run ends; compiled pipelines set it from a Secret",
-    "SHARDWRIGHT_WARM_START": "location of the model of a warm start; `run` sets it",
-    "SHARDWRIGHT_ENCODER_WEIGHTS": "location of the weights of the encoder; `run` sets it",
-    "SHARDWRIGHT_TRUST_MODELS": "`1`: models are your own and are opened unchecked; as `--trust-model`",
-}
 COMPETITIONS: tuple[tuple[str, str, str, str, str], ...] = (
     ("Understanding Clouds", "`Image_Label`, `EncodedPixels`", "`absolute`", "`column`", "1"),
     ("Severstal Steel Defect Detection", "`ImageId`, `ClassId`, `EncodedPixels`", "`absolute`", "`column`", "1"),
@@ -109,8 +89,14 @@ def coded(values: Table) -> list[tuple[str, str]]:
 SECTION = re.compile(r"^(Args|Returns|Raises|Example|Examples|Attributes|Inputs|Outputs|Yields):\n", re.MULTILINE)
 
 
-def described(value: Any, defaults: Table | None = None) -> str:
-    """A docstring in the style of Google as Markdown: text, then a table or a paragraph for each section."""
+def described(value: Any, defaults: Table | None = None, channels: Table | None = None) -> str:
+    """A docstring in the style of Google as Markdown: text, then a table or a paragraph for each section.
+
+    Args:
+        value: what has the docstring.
+        defaults: the default of each parameter.
+        channels: of a component, the type of the artifacts of each parameter that is a channel.
+    """
     text = re.sub(r"(?m)^> ", "", inspect.getdoc(value) or "")
     # Pages are named by their files in the source, and are links on the site.
     text = re.sub(r"`docs/reference/([\w-]+)\.md`", r"[\1](\1.md)", text)
@@ -123,12 +109,19 @@ def described(value: Any, defaults: Table | None = None) -> str:
         elif name == "Returns":
             lines += ["", f"**Returns:** {_joined(content)}"]
         else:
-            title = {"Args": "parameter", "Raises": "error", "Attributes": "attribute"}.get(name, name.lower())
+            title = {"Args": "parameter", "Attributes": "attribute"}.get(name, name.lower())
             entries = re.findall(r"^(\*{0,2}[\w, *]+?)(?: \([^)]*\))?: (.*(?:\n+ +.*)*)", content, re.MULTILINE)
+            if name == "Raises":
+                # The message has the condition, and the end of the page what each error means.
+                lines += ["", f"**Raises:** {', '.join(f'`{key}`' for key, _ in entries)}"] if channels is None else []
+                continue
             rows = [[f"`{key}`", _joined(about)] for key, about in entries]
             if name == "Args" and defaults is not None:
                 title = "parameter, default"
                 rows = [[row[0], defaults.get(key, ""), row[1]] for row, (key, _) in zip(rows, entries, strict=True)]
+            if name == "Args" and channels:
+                title = "parameter, type, default"
+                rows = [[row[0], channels.get(key, ""), *row[1:]] for row, (key, _) in zip(rows, entries, strict=True)]
             lines += ["", table(f"{title}, description", rows)]
     return "\n".join(lines)
 
@@ -159,8 +152,8 @@ def signature(name: str, value: Any) -> str:
 def python_api() -> str:
     parts = [
         "# Python API",
-        "Everything on this page is imported from `shardwright`: `from shardwright import load`. [Use Shardwright from "
-        f"Python](../get-started/python.md) shows how the pieces fit together. {GENERATED}",
+        "All of this is imported from `shardwright`. [Use Shardwright from Python](../get-started/python.md) shows how "
+        f"it fits together. {GENERATED}",
     ]
     functions = [name for name in sorted(shardwright.__all__) if inspect.isfunction(getattr(shardwright, name))]
     errors = [name for name in sorted(shardwright.__all__) if _is_error(getattr(shardwright, name))]
@@ -174,7 +167,7 @@ def python_api() -> str:
         parts += [f"### {name}", described(getattr(shardwright, name)), _methods(getattr(shardwright, name))]
     parts += [
         "## Errors",
-        "The messages name the place, the value and what to do. `ShardwrightError` is the base of all.",
+        "`ShardwrightError` is the base of all.",
     ]
     parts += [table("error, meaning", [(f"`{name}`", _first(getattr(shardwright, name))) for name in errors])]
     return "\n\n".join(part for part in parts if part) + "\n"
@@ -206,13 +199,12 @@ def tfx_components() -> str:
     steps = {name: value for name, value in named.items() if hasattr(value, "SPEC_CLASS") or hasattr(value, "spec")}
     parts = [
         "# TFX components",
-        "Everything on this page is imported from `shardwright.components`. The "
-        "[tutorial](../tutorials/tfx-pipeline.md) has a whole pipeline. Every component has `from_config(config, …)`, "
-        "too, which takes the same parameters; those that are left out have the values of a configuration of "
-        f"`shardwright run`, or of its YAML file. {GENERATED}",
+        "All of this is imported from `shardwright.components`; the [tutorial](../tutorials/tfx-pipeline.md) has a "
+        "whole pipeline. Every component also has `from_config(config, …)`, which takes what you leave out from a "
+        f"configuration of `shardwright run`, or its YAML file. {GENERATED}",
     ]
     for name, value in steps.items():
-        parts += [f"## {name}", described(value, _defaults_of(value)), _channels(value)]
+        parts += [f"## {name}", described(value, _defaults_of(value), _inputs_of(value)), _outputs_of(value)]
     parts += ["## Sections and annotations", "Values for the parameters of the components."]
     rows = [
         (f"`{name}`", f"The text `{value}`, an option's value." if isinstance(value, str) else _first(value))
@@ -231,19 +223,16 @@ def _defaults_of(component: Any) -> Table:
     }
 
 
-def _channels(component: Any) -> str:
+def _inputs_of(component: Any) -> Table:
+    """The type of the artifacts of each parameter that is a channel."""
     spec = getattr(component, "SPEC_CLASS", None)
-    if spec is None:
-        return ""
-    # The further parameters of a stock component differ between versions of TFX.
-    taken = inspect.signature(component).parameters
-    rows = [
-        ("input", f"`{key}`", f"`{one.type.TYPE_NAME}`", "optional" if one.optional else "")
-        for key, one in spec.INPUTS.items()
-        if key in taken or not one.optional
-    ]
-    rows += [("output", f"`{key}`", f"`{one.type.TYPE_NAME}`", "") for key, one in spec.OUTPUTS.items()]
-    return table("channel, name, type of artifact, ", rows)
+    return {key: f"`{one.type.TYPE_NAME}`" for key, one in spec.INPUTS.items()} if spec else {}
+
+
+def _outputs_of(component: Any) -> str:
+    spec = getattr(component, "SPEC_CLASS", None)
+    outputs = ", ".join(f"`{key}` (`{one.type.TYPE_NAME}`)" for key, one in (spec.OUTPUTS if spec else {}).items())
+    return f"**Outputs:** {outputs}." if outputs else ""
 
 
 def tfrecord_features() -> str:
@@ -254,10 +243,10 @@ def tfrecord_features() -> str:
     ]
     some = [(", ".join(f"`{part}`" for part in names.split(", ")), kind, text) for names, kind, text in SOMETIMES]
     probes = [(f"`{name}`", kind) for name, kind in PROBE_FEATURES.items()]
-    return f"""# TFRecord features
+    return f"""# TFRecord features and files of a dataset
 
-A shard is an uncompressed TFRecord file. Each record is a `tf.train.Example` with the features on this page, whose
-names are those of TensorFlow Model Garden. {GENERATED}
+A shard is an uncompressed TFRecord file. Each record is a `tf.train.Example` with these features, named as in
+TensorFlow Model Garden. {GENERATED}
 
 ## Features of every image
 
@@ -273,15 +262,13 @@ With `images.verify: full`, every image also has these features:
 
 {table("feature, type", probes)}
 
-## Other names
-
 `features.preset` chooses other names and forms: {", ".join(f"`{name}`" for name in PRESETS)}. `features.map` renames
 single features.
 
 ## Parse a segmentation TFRecord with TensorFlow
 
-[`load`](../how-to/loader.md) does this for you, and faster. This snippet needs only TensorFlow. It reads a dataset
-with the class `Fish`:
+[`load`](../how-to/loader.md) does this for you, and faster. This snippet needs only TensorFlow, and a dataset with the
+class `Fish`:
 
 ```python
 import tensorflow as tf
@@ -310,10 +297,15 @@ for image, mask in tf.data.TFRecordDataset(shards).map(parse).take(1):
     print(image.shape, mask.shape)
 ```
 
-## Label formats that are read
+## Files of a dataset
 
-`input.labels.format` takes {", ".join(f"`{name}`" for name in label_formats.NAMES)}. [Annotation
-formats](../formats/index.md) describes each. """
+![A shard and its index, which has the place of each record](../pictures/shard.svg)
+
+`ingest` and `transform` write a folder with these files. `manifest.json` is written last: without it, a folder is no
+dataset. `shardwright verify DIR` reads all of them and reports every changed bit.
+
+{table("file, content", coded(DATASET_FILES))}
+"""
 
 
 def rle_layouts() -> str:
@@ -323,9 +315,10 @@ def rle_layouts() -> str:
     assert {name for name, *_ in layouts} == set(submission.LAYOUTS)
     return f"""# Run-length layouts
 
-A run-length code (RLE) describes a mask by runs of pixels. Competitions such as Severstal, Airbus and Understanding
-Clouds write them in different ways. Shardwright
-detects the layout from the header and the values, and logs what it detected. {GENERATED}
+A run-length code (RLE) describes a mask by runs of pixels, and competitions such as Severstal, Airbus and Understanding
+Clouds write it differently. The layout is detected from the header and the values, and logged. {GENERATED}
+
+![The same table read in the right order, and in the wrong one](../pictures/mask-orders.png)
 
 ## Which competition uses which layout
 
@@ -345,7 +338,7 @@ input:
   labels: {{path: train.csv, rle: {{encoding: absolute, order: column, start: 1}}}}
 ```
 
-In the records, masks are always pairs of start and length. They count from 0, down the columns, in
+Records have pairs of start and length that count from 0, down the columns, in
 [`image/segmentation/CLASS/rle`](tfrecord-features.md).
 
 ## Layouts of predictions
@@ -354,30 +347,6 @@ In the records, masks are always pairs of start and length. They count from 0, d
 
 {table("name, columns, rows for each image, codes", [(f"`{name}`", *rest) for name, *rest in layouts])}
 
-`same` in a cell refers to the row above.
-"""
-
-
-def dataset_files() -> str:
-    return f"""# Files of a dataset
-
-`shardwright ingest` and `shardwright transform` write a folder with these files. The folder appears whole or not at
-all. {GENERATED}
-
-{table("file, content", coded(DATASET_FILES))}
-
-`shardwright verify DIR` reads all of them and reports every changed bit. `manifest.json` is written last: without
-it, a folder is not a dataset. """
-
-
-def environment() -> str:
-    return f"""# Environment variables
-
-You need none of them for a run on one machine. {GENERATED}
-
-{table("variable, meaning", coded(VARIABLES))}
-
-Credentials for buckets are found by the clients of Google Cloud and AWS, with their usual variables.
 """
 
 
@@ -403,6 +372,42 @@ KFP_VALUES: Table = {
 }
 
 
+KFP_EXAMPLE = """```python
+from kfp import compiler, dsl
+
+from shardwright.pipelines.kfp.factory import plain_components
+
+CONFIG = \"""
+task: segmentation
+input: {images: train_images, labels: {path: train.csv}}
+transform: {size: [352, 544]}
+\"""
+steps = plain_components("europe-docker.pkg.dev/my-project/ml/shardwright:1.0")
+
+
+@dsl.pipeline(name="clouds")
+def clouds(data_root: str = "gs://my-bucket/clouds"):
+    made = steps.ingest(config=CONFIG, data_root=data_root).set_cpu_limit("4").set_memory_limit("8G")
+    checked = steps.verify(dataset=made.outputs["dataset"])
+    small = steps.transform(config=CONFIG, dataset=made.outputs["dataset"]).set_cpu_limit("8").set_memory_limit("16G")
+    small.after(checked)
+    steps.report(dataset=made.outputs["dataset"])
+
+
+compiler.Compiler().compile(clouds, "clouds.yaml")
+```
+
+- On Vertex AI, call `plain_components(IMAGE, target="vertex")`: the steps then read and write `gs://` directly.
+- The last line of a step's log is its error. Exit codes are those of the command line.
+- Write the configuration as a constant: KFP 2.5 writes a broken file for a parameter's default with several lines.
+- `component_file("ingest")` names a YAML file for `kfp.components.load_component_from_file`. Its image is a parameter
+  of the run, which Kubeflow supports from 2.4 on
+  ([kubeflow/pipelines#11404](https://github.com/kubeflow/pipelines/pull/11404)), and Vertex AI does not.
+
+The tests run the compiled commands of this pipeline, from the images to the report. No runner of KFP has run them:
+`kfp.local` needs Docker, which the test machine lacks."""
+
+
 def kfp_components() -> str:
     import yaml
 
@@ -411,9 +416,9 @@ def kfp_components() -> str:
 
     parts = [
         "# KFP components",
-        "Container components for pipelines of KFP v2. `plain_components(IMAGE)` of "
-        "`shardwright.pipelines.kfp.factory` makes them, and `component_file(NAME)` names the YAML file of one. "
-        f"[Single steps in a Kubeflow pipeline](../deploy/kfp-components.md) has an example. {GENERATED}",
+        f"`ingest`, `verify`, `transform` and `report` as container components for your own KFP v2 pipeline, without "
+        f"TFX. {GENERATED}",
+        KFP_EXAMPLE,
     ]
     for step in STEPS:
         root = yaml.safe_load(component_file(step.__name__).read_text(encoding="utf-8"))["root"]
@@ -473,8 +478,6 @@ PAGES: dict[str, Callable[[], str]] = {
     "kfp-components": kfp_components,
     "tfrecord-features": tfrecord_features,
     "rle-layouts": rle_layouts,
-    "dataset-files": dataset_files,
-    "environment-variables": environment,
     "tpu-machines": tpu_machines,
 }
 FOLDER = Path(__file__).parents[2] / "docs" / "reference"

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from shardwright.components.image_trainer.spec import MODEL_FILE, TrainSpec
 from shardwright.evaluation.thresholds import THRESHOLDS_FILE, Thresholds, write_thresholds
 from shardwright.tfrecords.records import RecordWriter
+from shardwright.tfrecords.wire import delimited_start
 
 if TYPE_CHECKING:
     from shardwright.components.image_trainer.export.signatures import FlippedMean
@@ -68,7 +69,6 @@ def write_warm_up(export: str, signatures: tuple[str, ...], height: int, width: 
         columns: how many texts an image has; 0 for a model without texts.
     """
     import tensorflow as tf
-    from tensorflow_serving.apis import predict_pb2, prediction_log_pb2
 
     image = tf.io.encode_jpeg(tf.fill([height, width, 3], tf.constant(128, tf.uint8))).numpy()
     file = Path(export, WARM_UP_FILE)
@@ -76,15 +76,25 @@ def write_warm_up(export: str, signatures: tuple[str, ...], height: int, width: 
     with file.open("wb") as records:
         writer = RecordWriter(records)
         for signature in signatures:
-            request = predict_pb2.PredictRequest()
-            # The server has a name of its choice for the model, and ignores this one.
-            request.model_spec.name = "default"
-            request.model_spec.signature_name = signature
-            request.inputs["image_bytes"].CopyFrom(tf.make_tensor_proto([image]))
+            inputs = {"image_bytes": tf.make_tensor_proto([image])}
             if columns:
-                request.inputs["texts"].CopyFrom(tf.make_tensor_proto([[""] * columns]))
-            log = prediction_log_pb2.PredictionLog(predict_log=prediction_log_pb2.PredictLog(request=request))
-            writer.write(log.SerializeToString(deterministic=True))
+                inputs["texts"] = tf.make_tensor_proto([[""] * columns])
+            # The server has a name of its choice for the model, and ignores this one.
+            model = _field(1, b"default") + _field(3, signature.encode())
+            request = _field(1, model)
+            for name, tensor in inputs.items():
+                content = tensor.SerializeToString(deterministic=True)
+                request += _field(2, _field(1, name.encode()) + _field(2, content))
+            writer.write(_field(6, _field(1, request)))
+
+
+def _field(number: int, content: bytes) -> bytes:
+    """Returns a field of bytes of a protocol buffer.
+
+    The numbers are those of `PredictionLog.predict_log.request` (tensorflow/serving, apis/prediction_log.proto and
+    predict.proto); the package with these messages would bring a TensorFlow of its own version.
+    """
+    return delimited_start(number, len(content)) + content
 
 
 def _write_assets(spec: TrainSpec, chosen: Thresholds, folder: Path) -> list[Path]:

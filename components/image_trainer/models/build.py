@@ -8,7 +8,7 @@ from typing import Any
 import keras
 
 from shardwright.components.image_trainer.models.compact import ModelShape, compact_cnn, compact_unet
-from shardwright.components.image_trainer.models.custom import build_own_model
+from shardwright.components.image_trainer.models.custom import build_own_model, checked_own_model
 from shardwright.components.image_trainer.models.deeplab import compact_deeplab
 from shardwright.components.image_trainer.models.encoders import (
     build_encoder,
@@ -22,7 +22,7 @@ from shardwright.components.image_trainer.models.text_inputs import Words
 from shardwright.components.image_trainer.spec import TrainSpec
 from shardwright.components.model_files.keras_file import load_keras_model
 from shardwright.components.runtime.user_code import import_function
-from shardwright.config.trainer import COMPACT, is_import_path
+from shardwright.config.trainer import COMPACT, DIGEST, is_import_path
 
 Builder = Callable[[ModelShape], keras.Model]
 
@@ -78,6 +78,16 @@ def model_of(spec: TrainSpec) -> keras.Model:
     if is_import_path(options.model):
         own = {"task": spec.task, "multi": spec.multi, "seed": options.seed, **sizes}
         return build_own_model(options.model, options.outputs, **own)
+    if options.model.startswith(DIGEST):
+        return checked_own_model(
+            load_keras_model(spec.weights_from),
+            "model",
+            image=(spec.height, spec.width),
+            classes=len(spec.classes),
+            masks=spec.task == "segmentation",
+            multi=spec.multi,
+            returned=options.outputs,
+        )
     if options.encoder == COMPACT:
         return build_model(options.model, multi=spec.multi, seed=options.seed, words=words, **sizes)
     encoder = build_encoder(options.encoder, padded_side(spec.height), padded_side(spec.width))

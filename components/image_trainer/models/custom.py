@@ -49,7 +49,7 @@ def build_own_model(path: str, returned: str = "auto", **options: Any) -> Any:
         raise UsageError(f"trainer.model: {path} failed ({type(error).__name__}: {error}). Correct it.") from None
     return checked_own_model(
         model,
-        path,
+        f"trainer.model: {path}",
         image=(options["height"], options["width"]),
         classes=options["classes"],
         masks=options["task"] == "segmentation",
@@ -59,13 +59,13 @@ def build_own_model(path: str, returned: str = "auto", **options: Any) -> Any:
 
 
 def checked_own_model(
-    model: Any, path: str, *, image: tuple[int, int], classes: int, masks: bool, multi: bool, returned: str = "auto"
+    model: Any, where: str, *, image: tuple[int, int], classes: int, masks: bool, multi: bool, returned: str = "auto"
 ) -> Any:
     """Checks that a model meets the requirements, before the training; returns it with probabilities at its end.
 
     Args:
-        model: the function's result.
-        path: its import path, for messages.
+        model: the function's result, or a model that was given.
+        where: what named it, for messages.
         image: height and width.
         classes: number of classes.
         masks: whether it is for segmentation.
@@ -79,18 +79,12 @@ def checked_own_model(
     import numpy as np
 
     def refuse(problem: str) -> None:
-        raise UsageError(f"trainer.model: {path}: {problem}.")
+        raise UsageError(f"{where}: {problem}.")
 
     if not isinstance(model, keras.Model):
         refuse(f"returned {type(model).__name__}, not a keras.Model")
-    wanted = (*image, classes) if masks else (classes,)
-    inputs, outputs = getattr(model, "inputs", None) or [], getattr(model, "outputs", None) or []
-    if len(inputs) != 1 or len(outputs) != 1:
-        refuse(f"has {len(inputs)} inputs and {len(outputs)} outputs; build it with one of each (keras.Input)")
-    if tuple(inputs[0].shape[1:]) != (*image, 3):
-        refuse(f"takes {list(inputs[0].shape)}; it is given [batch, {image[0]}, {image[1]}, 3]")
-    if tuple(outputs[0].shape[1:]) != wanted:
-        refuse(f"gives {list(outputs[0].shape)}, not [batch, {', '.join(map(str, wanted))}]")
+    check_shapes(model, where, image=image, classes=classes, masks=masks)
+    outputs = model.outputs
     if keras.backend.standardize_dtype(outputs[0].dtype) != "float32":
         refuse(f"gives {outputs[0].dtype}; make the last layer with dtype='float32'")
     activation = "sigmoid" if masks or multi else "softmax"
@@ -110,6 +104,20 @@ def checked_own_model(
         refuse("its probabilities do not add up to 1; end in a softmax")
     _check_saved(model, batch, answer, refuse)
     return model
+
+
+def check_shapes(model: Any, where: str, *, image: tuple[int, int], classes: int, masks: bool) -> None:
+    """Refuses a model for other images or classes; the arguments are those of `checked_own_model`."""
+    wanted = (*image, classes) if masks else (classes,)
+    inputs, outputs = getattr(model, "inputs", None) or [], getattr(model, "outputs", None) or []
+    if len(inputs) != 1 or len(outputs) != 1:
+        numbers = f"{len(inputs)} inputs and {len(outputs)} outputs"
+        raise UsageError(f"{where}: has {numbers}; build it with one of each (keras.Input).")
+    given, answered = list(inputs[0].shape), list(outputs[0].shape)
+    if tuple(given[1:]) != (*image, 3):
+        raise UsageError(f"{where}: takes {given}; it is given [batch, {image[0]}, {image[1]}, 3].")
+    if tuple(answered[1:]) != wanted:
+        raise UsageError(f"{where}: gives {answered}, not [batch, {', '.join(map(str, wanted))}].")
 
 
 def _check_saved(model: Any, batch: Any, answer: Any, refuse: Callable[[str], None]) -> None:

@@ -37,7 +37,7 @@ from shardwright.components.image_trainer.training.step_log import append_line
 from shardwright.components.image_trainer.training.tensorboard import CurveLog
 from shardwright.components.image_trainer.training.training_progress import Preemption, waiting
 from shardwright.components.image_trainer.training.warm_start import begin_with
-from shardwright.config.trainer import is_import_path
+from shardwright.config.trainer import is_own
 from shardwright.dataset.reader import ImageDataset
 from shardwright.evaluation.figures import Measured
 from shardwright.evaluation.thresholds import Thresholds
@@ -71,7 +71,7 @@ def run_training(spec: TrainSpec, placement: Placement, place: HostPlace, preemp
     keras.utils.set_random_seed(recipe.trainer.seed)
     model = built_model(spec, recipe.trainer.precision)
     if spec.warm_from:
-        for note in begin_with(model, spec.warm_from, spec.classes, own=is_import_path(recipe.trainer.model)):
+        for note in begin_with(model, spec.warm_from, spec.classes, own=is_own(recipe.trainer.model)):
             send({"note": note})
     work = work_of(spec, place, devices, model)
     send({NEEDS: readable(work.memory)})
@@ -200,8 +200,9 @@ def _run_loop(work: TrainState, make: Callable[..., Loop], preemption: Preemptio
 
 def _write_model_and_history(spec: TrainSpec, loop: Loop) -> None:
     """Writes the history, and the best weights as a model in float32, which every CPU can serve."""
-    # Without the weights of the encoder: all of them are set here.
-    model = built_model(dataclasses.replace(spec, weights_from=""), "float32")
+    # Without the weights of the encoder: all of them are set here. The file of a given model is the model.
+    own = is_own(spec.recipe.trainer.model)
+    model = built_model(spec if own else dataclasses.replace(spec, weights_from=""), "float32")
     set_weights(model, loop.best)
     model.save(Path(spec.output, MODEL_FILE))
     progress = loop.progress

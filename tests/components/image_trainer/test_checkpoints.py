@@ -184,14 +184,14 @@ def test_a_training_that_waited_for_one_that_deleted_the_folder_locks_the_new_fo
     with folder.locked():
         waiting.start()
         folder.save(1, {}, weights(1))
-        with pytest.raises(UsageError, match="another run is at work there"):
+        with pytest.raises(UsageError, match="another run is active there"):
             clear(root)
         assert folder.steps() == [1]
         folder.remove()
     assert entered.wait(60)
     try:
         folder.save(1, {}, weights(1))
-        with pytest.raises(UsageError, match="another run is at work there"):
+        with pytest.raises(UsageError, match="another run is active there"):
             clear(root)
     finally:
         leave.set()
@@ -208,7 +208,7 @@ def test_a_training_on_a_bucket_keeps_its_checkpoints_from_others(monkeypatch, t
         first, second = CheckpointFolder(f"{root}/{name}/"), CheckpointFolder(f"{root}/{name}")
         with first.locked():
             first.save(1, {}, weights(1))
-            with pytest.raises(UsageError, match="another run is at work there"):
+            with pytest.raises(UsageError, match="another run is active there"):
                 clear(root)
             # As on another machine, where the same training ends first.
             with monkeypatch.context() as elsewhere:

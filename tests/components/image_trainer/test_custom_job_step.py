@@ -14,7 +14,7 @@ from vertex_section import VERTEX
 from shardwright.components.image_trainer import custom_job
 from shardwright.components.runtime import container
 from shardwright.config import parse_config
-from shardwright.pipelines.compile_vertex import _custom_job
+from shardwright.pipelines.compile_vertex import job_of_trainer
 
 CONFIG = {
     "name": "clouds",
@@ -58,7 +58,7 @@ def step(tmp_path, monkeypatch):
     monkeypatch.setenv("SHARDWRIGHT_MOUNTS", str(tmp_path))
     monkeypatch.setattr(custom_job, "_SECONDS_BETWEEN_LOOKS", 0)
     config = parse_config(CONFIG, base="/")
-    custom = {"recipe": {"epochs": 1}, **_custom_job(config, config.vertex)}
+    custom = {"recipe": {"epochs": 1}, **job_of_trainer(config)}
     values = {
         "run_fn": "shardwright.components.image_trainer.run_fn.run_fn",
         "train_args": '{"splits": ["train"]}',

@@ -93,7 +93,10 @@ def test_the_warm_up_requests_are_answered_by_a_model_server(trained, tmp_path):
 
     shutil.copytree(trained / "export", tmp_path / "default" / "1")
     file = trained / "export/assets.extra/tf_serving_warmup_requests"
-    logs = [prediction_log_pb2.PredictionLog.FromString(record) for _, record in read_records(file)]
+    records = [bytes(record) for _, record in read_records(file)]
+    logs = [prediction_log_pb2.PredictionLog.FromString(record) for record in records]
+    # They are written without this package: byte by byte what it would write.
+    assert [log.SerializeToString(deterministic=True) for log in logs] == records
     requests = [log.predict_log.request for log in logs]
     assert [request.model_spec.signature_name for request in requests] == ["partial", "png", "rle", "serving_default"]
     with ModelServer("default", tmp_path / "default") as server, grpc.insecure_channel(server.endpoint) as channel:

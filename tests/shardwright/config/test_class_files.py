@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shardwright.config import parse_config
-from shardwright.config.yaml_config import read_classes
+from shardwright.config.class_tables import read_classes
 from shardwright.errors import ConfigError, UsageError
 from shardwright.formats.classes import check_names
 

@@ -11,11 +11,11 @@ from typing import Any
 import build
 import jsonschema
 import pytest
-from configuration_page import page
+from configuration_page import examples, page
 
-from shardwright.config import Config, parse_config
+from shardwright.config import Config, json_schema, parse_config
 from shardwright.config.constructors import Coco, LabelCsv, RleCsv, Split
-from shardwright.config.json_schema import SCHEMA_FILE, config_schema, leaves, schema_path, schema_text
+from shardwright.config.json_schema import SCHEMA_FILE, config_schema, leaves, schema_text
 from shardwright.config.parse_values import keys_of, section_of
 from shardwright.config.yaml_text import parse_yaml
 from shardwright.errors import ConfigError
@@ -72,7 +72,7 @@ LEAVES = {path: schema for path, schema, _ in leaves() if ".*.*" not in path}
 
 def test_the_schema_is_one_and_its_file_is_that_of_the_code() -> None:
     jsonschema.Draft202012Validator.check_schema(config_schema())
-    file = Path(schema_path())
+    file = Path(json_schema.__file__).with_name(SCHEMA_FILE)
     if os.environ.get("SHARDWRIGHT_RENEW_GOLDEN"):
         file.write_text(schema_text(), encoding="utf-8")
         PAGE.write_text(page(), encoding="utf-8")
@@ -83,6 +83,16 @@ def test_the_schema_is_one_and_its_file_is_that_of_the_code() -> None:
 
 def test_the_page_is_that_of_the_code() -> None:
     assert PAGE.read_text(encoding="utf-8") == page(), "SHARDWRIGHT_RENEW_GOLDEN=1 writes it again"
+
+
+def test_every_key_of_the_page_has_an_example_that_is_valid() -> None:
+    shown = list(examples())
+    assert len(shown) > 150
+    assert [path for path, example, _ in shown if example is None] == [], "add it to _EXAMPLES of configuration_page.py"
+    wrong_ones = [
+        path for path, example, schema in shown if not jsonschema.Draft202012Validator(schema).is_valid(example)
+    ]
+    assert wrong_ones == []
 
 
 def test_every_key_is_described() -> None:

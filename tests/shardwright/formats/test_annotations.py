@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from shardwright.config import LabelsConfig
 from shardwright.config.input import RleConfig
 from shardwright.errors import ConfigError, UsageError
-from shardwright.formats.base import Annotation, Images
+from shardwright.formats.base import Annotation, Images, Request
 from shardwright.formats.classes import as_integer, map_classes
 from shardwright.formats.detect import open_source
 from shardwright.formats.image_names import NameIndex
@@ -40,11 +40,13 @@ def source(
     if isinstance(classes, (list, tuple)):
         classes = dict.fromkeys(classes)
     return open_source(
-        task=task,
-        options=LabelsConfig(format=label_format, path=labels, columns=columns or {}, **(code or {})),
-        classes=classes,
-        labels=labels,
-        images=Images(list(keys), frozenset(skip), size_of=lambda position: size, max_pixels=10**6),
+        Request(
+            task=task,
+            options=LabelsConfig(format=label_format, path=labels, columns=columns or {}, **(code or {})),
+            classes=classes,
+            path=labels,
+            images=Images(list(keys), frozenset(skip), size_of=lambda position: size, max_pixels=10**6),
+        )
     )
 
 

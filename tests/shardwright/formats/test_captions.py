@@ -11,7 +11,7 @@ from PIL import Image
 from shardwright.config import LabelsConfig, parse_config
 from shardwright.dataset.reader import ImageDataset
 from shardwright.errors import CheckFailed, ConfigError, UsageError
-from shardwright.formats.base import Images
+from shardwright.formats.base import Images, Request
 from shardwright.formats.detect import open_source
 
 KEYS = ["a.png", "b.png", "c.png"]
@@ -74,11 +74,13 @@ def test_the_format_is_detected_with_its_reason(tmp_path, given_input):
     def notes(raw):
         config = parse_config(raw, base="/").input.labels
         source = open_source(
-            task="classification",
-            options=config,
-            classes=None,
-            labels=config.path,
-            images=Images(KEYS, frozenset(), size_of=lambda position: None, max_pixels=10**6),
+            Request(
+                task="classification",
+                options=config,
+                classes=None,
+                path=config.path,
+                images=Images(KEYS, frozenset(), size_of=lambda position: None, max_pixels=10**6),
+            )
         )
         return source.survey().notes[0]
 
@@ -142,11 +144,13 @@ def test_any_text_is_a_caption(tmp_path_factory, rows):
     file = tmp_path_factory.mktemp("lines") / "t.jsonl"
     file.write_text(lines({"image": key, "text": text} for key, text in [*rows, ("a.png", "x")]), encoding="utf-8")
     source = open_source(
-        task="classification",
-        options=LabelsConfig(path=str(file)),
-        classes=None,
-        labels=str(file),
-        images=Images(KEYS, frozenset(), size_of=lambda position: None, max_pixels=10**6),
+        Request(
+            task="classification",
+            options=LabelsConfig(path=str(file)),
+            classes=None,
+            path=str(file),
+            images=Images(KEYS, frozenset(), size_of=lambda position: None, max_pixels=10**6),
+        )
     )
     source.survey()
     found = [(KEYS[a.image], a.values["image/caption/text"]) for a in source.annotations()]

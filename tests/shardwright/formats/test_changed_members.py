@@ -15,7 +15,7 @@ from property_tests import tries
 
 from shardwright.config import LabelsConfig
 from shardwright.errors import ShardwrightError
-from shardwright.formats.base import Images
+from shardwright.formats.base import Images, Request
 from shardwright.formats.detect import open_source
 from shardwright.images.boxes import AnnotationError
 from shardwright.storage.fingerprint import canonical_json
@@ -224,7 +224,7 @@ def read(root, form, document, task, classes=None):
     key = "d/img/a.jpg" if form == "supervisely" else "a.jpg"
     images = Images([key], frozenset(), lambda _: (HEIGHT, WIDTH), max_pixels=10_000, root=str(root))
     options = LabelsConfig(format=form, path=labels, boxes=form != "captions")
-    source = open_source(task=task, options=options, classes=classes, labels=labels, images=images)
+    source = open_source(Request(task=task, options=options, classes=classes, path=labels, images=images))
     survey = source.survey()
     annotations = list(source.annotations())
     for _, label, text, _, values, stated_size in annotations:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from shardwright.config import LabelsConfig
 from shardwright.config.input import RleConfig
 from shardwright.errors import UsageError
-from shardwright.formats.base import Annotation, Images
+from shardwright.formats.base import Annotation, Images, Request
 from shardwright.formats.detect import open_source
 
 KEYS = ["a.jpg", "b.jpg", "x/c.jpg"]
@@ -42,11 +42,13 @@ def write(tmp_path):
 
 def source(labels, classes=None, task="segmentation", label_format="auto", columns=None, code=None, skip=()):
     return open_source(
-        task=task,
-        options=LabelsConfig(format=label_format, path=labels, columns=columns or {}, **(code or {})),
-        classes=dict.fromkeys(classes) if isinstance(classes, list) else classes,
-        labels=labels,
-        images=Images(KEYS, frozenset(skip), size_of=lambda position: None, max_pixels=10**6),
+        Request(
+            task=task,
+            options=LabelsConfig(format=label_format, path=labels, columns=columns or {}, **(code or {})),
+            classes=dict.fromkeys(classes) if isinstance(classes, list) else classes,
+            path=labels,
+            images=Images(KEYS, frozenset(skip), size_of=lambda position: None, max_pixels=10**6),
+        )
     )
 
 
@@ -253,6 +255,17 @@ def test_a_file_that_does_not_do_is_refused(write, content, options, message):
         read(write(content), **options)
 
 
+@pytest.mark.parametrize(("annotated", "classes"), [([3], ["car"]), ([3, 0], ["traffic", "car"])])
+def test_a_category_of_others_is_a_class_where_an_annotation_has_it(write, annotated, classes):
+    """Roboflow's root of all categories has none."""
+    content = document([annotation(10, number) for number in annotated])
+    content["categories"] = [
+        {"id": 0, "name": "traffic", "supercategory": "none"},
+        {"id": 3, "name": "car", "supercategory": "traffic"},
+    ]
+    assert list(source(write(content)).survey().classes) == classes
+
+
 def test_of_an_annotation_no_more_than_its_text_is_kept(write):
     """A polygon's numbers take eight times the memory of their text."""
     file = write(document([annotation(10, 3, bbox=[1, 2, 3, 4], area=9)]))
@@ -260,4 +273,4 @@ def test_of_an_annotation_no_more_than_its_text_is_kept(write):
     opened = source(file, task="classification", code={"boxes": True})
     opened.survey()
     (_, content), _ = opened._kept
-    assert content.things == [("car", None, (1, 2, 4, 6), {"is_crowd": 0}, "", 0)]
+    assert content.things == [("car", None, (1, 2, 4, 6), {"is_crowd": 0}, "", 0, 0)]

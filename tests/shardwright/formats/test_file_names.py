@@ -9,7 +9,7 @@ from ingesting import changed, examples, ledger, run, tree
 
 from shardwright.config import LabelsConfig, parse_config
 from shardwright.errors import CheckFailed, UsageError
-from shardwright.formats.base import Images
+from shardwright.formats.base import Images, Request
 from shardwright.formats.class_folders import name_label
 from shardwright.formats.detect import open_source
 from shardwright.ingest import IngestRecipe
@@ -19,11 +19,13 @@ WORDS = st.text(st.characters(exclude_characters="/\0", exclude_categories=("Cs"
 
 def read(keys, classes=None, label_format="auto", pattern=None, skip=()):
     opened = open_source(
-        task="classification",
-        options=LabelsConfig(format=label_format, regex=pattern),
-        classes=dict.fromkeys(classes) if isinstance(classes, list) else classes,
-        labels=None,
-        images=Images(sorted(keys), frozenset(skip), size_of=lambda position: None, max_pixels=10**6),
+        Request(
+            task="classification",
+            options=LabelsConfig(format=label_format, regex=pattern),
+            classes=dict.fromkeys(classes) if isinstance(classes, list) else classes,
+            path="",
+            images=Images(sorted(keys), frozenset(skip), size_of=lambda position: None, max_pixels=10**6),
+        )
     )
     survey = opened.survey()
     return survey, {sorted(keys)[a.image]: survey.classes[a.label] for a in opened.annotations()}

@@ -131,6 +131,14 @@ def test_names_may_begin_with_the_folder_that_is_read_already():
     assert NameIndex(["y.jpg"], root="/data").find("JPEGImages/y.jpg") is None
 
 
+def test_of_a_path_from_another_folder_the_end_may_be_an_image():
+    index = NameIndex(["a/x.jpg", "y.jpg", "z.jpg"], root="/data/train")
+    assert [index.find_end(name) for name in ("job\\y.jpg", "job/a/x.jpg", "x.jpg", "job/x.jpg")] == [1, 0, None, None]
+    assert index.find_end("val/z.jpg") is None
+    with pytest.raises(UsageError, match="'job/y.jpg' and 'other/y.jpg', and both could be y.jpg"):
+        index.find_end("other/y.jpg")
+
+
 def test_a_name_that_differs_in_case_is_shown():
     index = NameIndex(["a/img_1.JPG", "b.jpg"])
     assert index.find("IMG_1.jpg") is None

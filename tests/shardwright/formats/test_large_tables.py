@@ -10,14 +10,14 @@ _READ = """
 import json, sys
 from shardwright.running.processes import peak_memory
 from shardwright.config import LabelsConfig
-from shardwright.formats.base import Images
+from shardwright.formats.base import Images, Request
 from shardwright.formats.detect import open_source
 
 keys = [f"{i:05d}.jpg" for i in range(20_000)]
 options = LabelsConfig(path=sys.argv[1], features={"*": "auto"})
 images = Images(keys, frozenset(), size_of=lambda position: None, max_pixels=10**6)
 before = peak_memory()
-source = open_source(task="classification", options=options, classes=None, labels=sys.argv[1], images=images)
+source = open_source(Request(task="classification", options=options, classes=None, path=sys.argv[1], images=images))
 survey = source.survey()
 rows = sum(1 for _ in source.annotations())
 grown = (peak_memory() - before) // 2**20

@@ -442,7 +442,7 @@ def test_folders_of_splits_are_not_classes_where_names_of_files_may_be(capsys):
             photo(f"train/{name}.{number}.jpg", number + 9 * len(name))
     photo("test1/1.jpg", 77)
     assert init() == 0
-    assert "left out: test1 (1 image), to predict" in capsys.readouterr().out
+    assert "left out: test1/ (1 image), called after images to test or predict" in capsys.readouterr().out
     ingest(load_config("c.yaml"), "out", quiet=True)
     assert {key: example["image/class/text"][0].decode() for key, example in examples("out").items()} == {
         f"train/{name}.{number}.jpg": name for number in range(5) for name in ("cat", "dog")

@@ -26,7 +26,7 @@ DATUMARO = {"dm_format_version": "1.0", "info": {}, "categories": {"label": {}},
 CREATE_ML = [{"image": "a.jpg", "annotations": [{"label": "cat", "coordinates": {"x": 1, "y": 1}}]}]
 LABELBOX_V1 = {"ID": "c1", "DataRow ID": "c2", "Labeled Data": "https://example.com/a.jpg", "Label": {"objects": []}}
 LABELBOX_IMPORT = [{"uuid": "b8", "schemaId": "c1", "dataRow": {"id": "c2"}, "bbox": {"top": 1, "left": 2}}]
-LABEL_STUDIO_MIN = [{"image": "a.jpg", "id": 1, "choice": "cat", "annotator": 1, "annotation_id": 1}]
+LABEL_STUDIO_MIN = [{"image": "a.jpg", "id": 1, "label": [{"x": 1}], "annotator": 1, "annotation_id": 1}]
 VOTT = {"name": "n", "videoSettings": {"frameExtractionRate": 15}, "tags": [{"name": "cat"}], "assets": {}}
 BDD = [{"name": "a.jpg", "attributes": {"weather": "clear"}, "labels": [{"category": "car", "box2d": {"x1": 1}}]}]
 KITTI = "Car 0.00 0 -1.57 10.50 5.00 30.25 20.00 1.5 1.6 3.9 1.0 1.7 40.0 -1.5\n"
@@ -48,6 +48,14 @@ TOOLS = [
     ("export.json", json.dumps(LABELBOX_V1), "from before its JSON lines"),
     ("import.json", json.dumps(LABELBOX_IMPORT), "import file of Labelbox"),
     ("min.json", json.dumps(LABEL_STUDIO_MIN), "JSON-MIN"),
+    ("dicts.json", '[{"file_name": "a.jpg", "image_id": 1, "annotations": []}]', "detectron2"),
+    ("middle.json", '[{"filename": "a.jpg", "ann": {"bboxes": []}}]', "MMDetection"),
+    ("darwin.json", '{"version": "2.0", "item": {"name": "a.jpg"}, "annotations": []}', "V7 Darwin"),
+    (
+        "mit.xml",
+        "<annotation><object><name>a</name><polygon><pt><x>1</x></pt></polygon></object></annotation>",
+        "MIT's LabelMe",
+    ),
     ("vott.json", json.dumps(VOTT), "VoTT"),
     ("bdd.json", json.dumps(BDD), "BDD100K"),
     ("000000.txt", KITTI, "KITTI"),
@@ -59,7 +67,7 @@ TOOLS = [
 ]
 NOT_READ = (
     *("CreateML", "from before its JSON lines", "import file of Labelbox", "JSON-MIN", "VoTT", "BDD100K"),
-    *("KITTI", "DOTA", "VisDrone", "Vertex AI or AutoML"),
+    *("KITTI", "DOTA", "VisDrone", "Vertex AI or AutoML", "detectron2", "MMDetection", "V7 Darwin", "MIT's LabelMe"),
 )
 
 

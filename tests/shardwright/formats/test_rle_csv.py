@@ -244,3 +244,13 @@ def test_next_to_other_texts_a_word_may_mean_anything(tmp_path, other):
     runs, rejected = table_of(tmp_path, [*CODES[:9], "0", "0", other])
     assert rejected == dict.fromkeys(("09.png", "10.png", "11.png"), "bad_rle")
     assert len(runs) == 9
+
+
+@pytest.mark.parametrize("headers", [AIRBUS, OWN])
+def test_numbers_that_ascend_throughout_are_no_lengths(headers):
+    """A start and the last pixel of each run."""
+    rows = samples(Dialect())
+    pairs = [list(map(int, row.text.split())) for row in rows]
+    ends = [" ".join(f"{a} {a + b - 1}" for a, b in zip(p[::2], p[1::2], strict=True)) for p in pairs]
+    with pytest.raises(UsageError, match="the second of a pair is the last pixel of a run, and not its length"):
+        detect(headers, [row._replace(text=text) for row, text in zip(rows, ends, strict=True)])

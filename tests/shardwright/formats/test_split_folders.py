@@ -7,14 +7,14 @@ from ingesting import changed, examples, run
 from shardwright.config import LabelsConfig
 from shardwright.config.split import split_word
 from shardwright.errors import UsageError
-from shardwright.formats.base import Images
+from shardwright.formats.base import Images, Request
 from shardwright.formats.detect import open_source
 
 
 def read(keys, classes=None, **options):
     images = Images(sorted(keys), frozenset(), size_of=lambda position: None, max_pixels=10**6)
     source = open_source(
-        task="classification", options=LabelsConfig(**options), classes=classes, labels=None, images=images
+        Request(task="classification", options=LabelsConfig(**options), classes=classes, path="", images=images)
     )
     survey = source.survey()
     return survey, {sorted(keys)[a.image]: survey.classes[a.label] for a in source.annotations()}

@@ -114,3 +114,39 @@ def test_the_stated_size_is_compared_with_the_image_and_selects_the_frame_of_its
     )
     assert "the image has 48x80 (height x width) there, but the file has 24x40" in rejected["wrong.jpg"].reason
     assert rejected["turned.jpg"].reason.endswith("were the annotations drawn on the turned image?")
+
+
+def further_row(file):
+    file.write_text(file.read_text() + f"upright.jpg,{2 * WIDTH},{HEIGHT},car,1,1,5,5\n")
+
+
+def further_image(file):
+    document = json.loads(file.read_text())
+    document["images"].append({"id": 9, "file_name": "./upright.jpg", "height": HEIGHT, "width": 2 * WIDTH})
+    file.write_text(json.dumps(document))
+
+
+def further_result(file):
+    tasks = json.loads(file.read_text())
+    results = tasks[0]["annotations"][0]["result"]
+    results.append({**results[0], "original_width": 2 * WIDTH})
+    file.write_text(json.dumps(tasks))
+
+
+@pytest.mark.parametrize(
+    ("write", "further", "parts"),
+    [(box_csv, further_row, "rows"), (coco_json, further_image, "entries"), (label_studio, further_result, "results")],
+)
+def test_parts_of_an_entry_that_state_several_sizes_cost_its_image(tmp_path, write, further, parts):
+    root = tmp_path / "data"
+    root.mkdir()
+    for number, name in enumerate(IMAGES):
+        Image.new("RGB", (WIDTH, HEIGHT), (40 * number, 0, 0)).save(root / name)
+    path = write(root)
+    further(path)
+    labels = {"path": str(path), "format": write.__name__, "boxes": True}
+    raw = {"task": "classification", "input": {"images": str(root), "labels": labels}, "rejects": {"max_fraction": 1}}
+    run(raw, tmp_path / "out")
+    row = next(row for key, row in ledger(tmp_path / "out").items() if key.endswith("upright.jpg"))
+    assert (row.status, row.code) == ("rejected", "bad_object")
+    assert f"its {parts} state several sizes of the image: (24, 40) and (24, 80)" in row.reason

@@ -4,7 +4,7 @@ import pytest
 
 from shardwright.config import LabelsConfig
 from shardwright.errors import UsageError
-from shardwright.formats.base import Images
+from shardwright.formats.base import Images, Request
 from shardwright.formats.detect import open_source
 
 KEYS = ["a.png", "b.png"]
@@ -14,11 +14,13 @@ def survey(tmp_path, text, task="classification", classes=None, **labels):
     file = tmp_path / "t.csv"
     file.write_text(text, encoding="utf-8")
     source = open_source(
-        task=task,
-        options=LabelsConfig(path=str(file), **labels),
-        classes=classes,
-        labels=str(file),
-        images=Images(KEYS, frozenset(), size_of=lambda position: (4, 6), max_pixels=10**6),
+        Request(
+            task=task,
+            options=LabelsConfig(path=str(file), **labels),
+            classes=classes,
+            path=str(file),
+            images=Images(KEYS, frozenset(), size_of=lambda position: (4, 6), max_pixels=10**6),
+        )
     )
     survey = source.survey()
     return survey, list(source.annotations())

@@ -81,7 +81,7 @@ def test_a_text_of_words_is_of_an_image_or_is_left_out_with_a_note(tmp_path, tex
     source = {"images": str(tmp_path / "data/images"), "labels": {"path": str(tmp_path / "data/data.yaml")}}
     notes = list[str]()
     assert run({"input": source}, tmp_path / "out", log=notes.append).totals["inputs"] == COUNT
-    assert "YOLO: 1 text file has words and the name of no image, so left out: truth.txt" in notes
+    assert "YOLO: 1 text file has no labels and the name of no image, so left out: truth.txt" in notes
     # Numbers are about an image that is missing, and an image is not left without its objects.
     (tmp_path / "data/truth.txt").write_text("0 0.5 0.5 0.1 0.1 0.3 0.3\n")
     (tmp_path / "data/labels/train/i1.txt").write_text(text)

@@ -11,7 +11,7 @@ from object_stores import SCHEMES
 
 from shardwright.dataset.reader import ImageDataset
 from shardwright.errors import ConfigError, DatasetError
-from shardwright.ingest import IngestRecipe, hash_input, locate, survey_input
+from shardwright.ingest import IngestRecipe, identify_input, locate, survey_input
 from shardwright.ingest.baseline import BaselineRequest, baseline_source, resolve_baseline_at_run, without_baseline
 from shardwright.lineage.blessing import Blessing, read_blessing, write_blessing
 from shardwright.storage.fingerprint import canonical_json, checksummed_json
@@ -57,7 +57,7 @@ class Months:
         recipe, location = IngestRecipe.of(without, ["Fish", "Sugar"]), locate(without)
         found = asked.find()
         copied = None if found is None else asked.copied_from(found)
-        data = hash_input(survey_input(recipe, replace(location, earlier=copied))).fingerprint
+        data = identify_input(survey_input(recipe, replace(location, earlier=copied))).fingerprint
         return resolve_baseline_at_run(asked, found, recipe, location, data)
 
 

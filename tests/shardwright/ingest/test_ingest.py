@@ -244,13 +244,13 @@ def test_a_table_that_changes_after_it_was_hashed_makes_no_dataset(image_input, 
     """The dataset would have the fingerprint of the earlier labels, and contain the later ones."""
     raw = image_input(tmp_path / "in", layout="label_csv", images=6)
     table = tmp_path / "in" / "labels.csv"
-    write_images = tasks.write_images
+    keep_tasks = tasks.keep_tasks
 
     def changed_behind(*given):
         table.write_text(table.read_text().replace("Fish", "Sugar", 1))
-        write_images(*given)
+        keep_tasks(*given)
 
-    monkeypatch.setattr(plan, "write_images", changed_behind)
+    monkeypatch.setattr(plan, "keep_tasks", changed_behind)
     with pytest.raises(CheckFailed, match=r"labels\.csv: the file has changed while the run was reading the input"):
         run(raw, tmp_path / "ds", workers=1)
     assert not (tmp_path / "ds").exists()

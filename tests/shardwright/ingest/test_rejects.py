@@ -201,7 +201,7 @@ def test_a_wrong_output_is_refused(tmp_path, image_input, monkeypatch):
     assert run(raw, tmp_path / "out") == first
     with pytest.raises(UsageError, match="contains another dataset"):
         run({**raw, "shards": {"records": 3}}, tmp_path / "out")
-    with pytest.raises(UsageError, match=f"is inside of the dataset {tmp_path}/out"):
+    with pytest.raises(UsageError, match=f"is inside the dataset {tmp_path}/out"):
         run(raw, tmp_path / "out" / "below" / "it")
     (tmp_path / "web").mkdir()
     (tmp_path / "web" / "manifest.json").write_text('{"name": "of another program"}')

@@ -316,7 +316,7 @@ def test_what_else_is_at_the_output_is_refused(stores, tmp_path, image_input, sc
     there = moved(stores, tmp_path / "in", raw, f"{bucket}/data")
     with pytest.raises(UsageError, match="is inside the input folder"):
         run(there, f"{bucket}/data/images/out")
-    with pytest.raises(UsageError, match=f"is inside of the dataset {bucket}/other"):
+    with pytest.raises(UsageError, match=f"is inside the dataset {bucket}/other"):
         run(raw, f"{bucket}/other/below")
     stat = buckets.stat
 

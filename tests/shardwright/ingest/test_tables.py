@@ -13,7 +13,7 @@ from PIL import Image
 from shardwright.config import LabelsConfig, parse_config
 from shardwright.dataset.dataset_schema import parse_schema, render_schema
 from shardwright.errors import ConfigError, UsageError
-from shardwright.formats.base import Images
+from shardwright.formats.base import Images, Request
 from shardwright.formats.detect import open_source
 from shardwright.ingest import IngestRecipe
 
@@ -63,11 +63,13 @@ def survey_table(text, tmp_path, classes=None, keys=KEYS, **labels):
     file = tmp_path / "t.csv"
     file.write_text(text, encoding="utf-8", newline="")
     source = open_source(
-        task="classification",
-        options=LabelsConfig(path=str(file), **labels),
-        classes=dict.fromkeys(classes) if isinstance(classes, (list, tuple)) else classes,
-        labels=str(file),
-        images=Images(keys, frozenset(), size_of=lambda position: None, max_pixels=10**6),
+        Request(
+            task="classification",
+            options=LabelsConfig(path=str(file), **labels),
+            classes=dict.fromkeys(classes) if isinstance(classes, (list, tuple)) else classes,
+            path=str(file),
+            images=Images(keys, frozenset(), size_of=lambda position: None, max_pixels=10**6),
+        )
     )
     survey = source.survey()
     # Planning splits by classes reads the annotations before the shards are written.
@@ -339,11 +341,13 @@ def test_features_go_with_masks_too(tmp_path):
     file = tmp_path / "t.csv"
     file.write_text("id,annotation,height,width,cell_type\na,1 3,4,4,astro\na,9 2,4,4,astro\nb,,4,4,cort\n")
     source = open_source(
-        task="segmentation",
-        options=LabelsConfig(path=str(file), features={"cell_type": "auto", "height": "auto"}),
-        classes=None,
-        labels=str(file),
-        images=Images(KEYS, frozenset(), size_of=lambda position: (4, 4), max_pixels=10**6),
+        Request(
+            task="segmentation",
+            options=LabelsConfig(path=str(file), features={"cell_type": "auto", "height": "auto"}),
+            classes=None,
+            path=str(file),
+            images=Images(KEYS, frozenset(), size_of=lambda position: (4, 4), max_pixels=10**6),
+        )
     )
     survey = source.survey()
     assert survey.features == {"image/meta/cell_type": "bytes", "image/meta/height": "int64"}

@@ -11,18 +11,27 @@ import numpy as np
 import pytest
 from ingesting import examples, ledger
 from mutated_sets import COMBINATIONS, MUTATIONS, QUESTION, REFUSAL, RIGHT, SETS
+from odd_aerial import ODD as ODD_AERIAL
+from odd_classes import ODD as ODD_CLASSES
 from odd_coco import ODD as ODD_COCO
+from odd_exports import ODD as ODD_EXPORTS
 from odd_folders import ODD as ODD_FOLDERS
-from odd_layouts import ODD as ODD_LAYOUTS
-from odd_sets import ODD as ODD_TOOLS
+from odd_industry import ODD as ODD_INDUSTRY
+from odd_lists import ODD as ODD_LISTS
+from odd_medicine import ODD as ODD_MEDICINE
+from odd_names import ODD as ODD_NAMES
+from odd_sets import ODD as ODD_SETS
+from odd_streets import ODD as ODD_STREETS
 from odd_tables import ODD as ODD_TABLES
+from odd_tools import ODD as ODD_TOOLS
 
 from shardwright.dataset.reader import ImageDataset
 from shardwright.label_formats import FORMATS
 from shardwright.pipelines.cli import main
 
 SAMPLE = 24
-ODD = ODD_TOOLS | ODD_COCO | ODD_TABLES | ODD_LAYOUTS | ODD_FOLDERS
+ODD = ODD_SETS | ODD_COCO | ODD_EXPORTS | ODD_TABLES | ODD_FOLDERS | ODD_STREETS | ODD_NAMES | ODD_CLASSES | ODD_TOOLS
+ODD |= ODD_MEDICINE | ODD_AERIAL | ODD_INDUSTRY | ODD_LISTS
 EDGES = ("xmin", "ymin", "xmax", "ymax")
 
 

@@ -1,5 +1,6 @@
 """Worker processes: the environment that they get from the calling process, and the error when one dies."""
 
+import multiprocessing
 import os
 import subprocess
 import sys
@@ -31,6 +32,13 @@ def test_with_one_worker_no_process_is_started():
 def test_a_worker_that_dies_is_an_error_of_ours():
     with pytest.raises(ShardwrightError, match="it was lost"):
         list(map_processes(die, [3, 3], 2, "it was lost"))
+
+
+def test_results_that_nobody_takes_keep_no_process():
+    results = map_processes(state, ["HOME"] * 50, 2, "lost")
+    assert multiprocessing.active_children()
+    results.close()
+    assert not multiprocessing.active_children()
 
 
 @pytest.mark.parametrize("source", ["file", "standard input"])

@@ -12,10 +12,11 @@ from shardwright.staging.staging import PlannedShard, RecordResult, Staging
 
 class _Counted:
     def __init__(self) -> None:
-        self.done = 0
+        self.done = self.size = 0
 
-    def advance(self, amount: int = 1) -> None:
+    def advance(self, amount: int = 1, size: int = 0) -> None:
         self.done += amount
+        self.size += size
 
 
 @pytest.mark.parametrize("finished_before", [0, 2])
@@ -26,8 +27,9 @@ def test_finished_shards_are_counted_once(
     totals = []
 
     class _Fake:
-        def __init__(self, total: int, label: str) -> None:
+        def __init__(self, total: int, label: str, size: int) -> None:
             totals.append((total, label))
+            assert size == 0
 
         def __enter__(self) -> _Counted:
             return counted
@@ -55,18 +57,18 @@ def test_images_of_finished_parts_are_counted(tmp_path: Path, monkeypatch: pytes
     counted, totals = _Counted(), []
 
     @contextmanager
-    def fake(total: int, label: str) -> Iterator[_Counted]:
-        totals.append((total, label))
+    def fake(total: int, label: str, size: int) -> Iterator[_Counted]:
+        totals.append((total, label, size))
         yield counted
 
     monkeypatch.setattr(staged, "progress", fake)
     staging = Staging.open(tmp_path, "f" * 64)
     shards, bounds = [PlannedShard("train", 0, 2), PlannedShard("train", 1, 2)], [(0, 2, 5, 6), (0, 4)]
     staging.path("parts/Split-train-data-00000-of-00002").mkdir(parents=True)
-    with staged.shard_progress(staging, shards, "writing images", bounds):
+    with staged.shard_progress(staging, shards, "writing images", bounds, [60, 40]):
         staging.path("parts/Split-train-data-00000-of-00002/000000002-000000005.json").touch()
-    assert totals == [(10, "writing images")]
-    assert counted.done == 3
+    assert totals == [(10, "writing images", 100)]
+    assert (counted.done, counted.size) == (3, 30)
 
 
 def test_an_error_in_the_block_comes_out(tmp_path: Path) -> None:

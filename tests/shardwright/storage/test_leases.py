@@ -45,7 +45,7 @@ def test_what_a_run_elsewhere_stages_is_not_emptied(stores, url, scheme):
     stores.write(f"{root}/{name}/done/x", b"x")
     other = leases._Lease(f"{root}/{name}")
     try:
-        with pytest.raises(UsageError, match="another run is at work there"):
+        with pytest.raises(UsageError, match="another run is active there"):
             clear(root)
         assert leases.buckets.stat(f"{root}/{name}/done/x") is not None
     finally:

@@ -24,7 +24,7 @@ def test_a_link_in_place_of_the_lock_is_not_followed(tmp_path: Path, target: str
 
 
 def test_a_folder_is_held_until_its_file_is_closed(tmp_path: Path) -> None:
-    with lock_folder(tmp_path / "new"), pytest.raises(UsageError, match="another run is at work there"):
+    with lock_folder(tmp_path / "new"), pytest.raises(UsageError, match="another run is active there"):
         lock_folder(tmp_path / "new")
     lock_folder(tmp_path / "new").close()
 

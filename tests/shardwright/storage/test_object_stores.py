@@ -148,7 +148,7 @@ def test_a_listing_of_several_pages_is_whole(stores, scheme):
         ("{bucket}/absent/*.jpg", "the folder .*absent of .* does not exist"),
         ("{bucket}/full/*.gif", "matches no file"),
         ("{bucket}/full/a.jpg", "is a file"),
-        ("{bucket}/full/*/../a", r"goes up by `\.\.`"),
+        ("{bucket}/full/*/../a", r"has `\.\.` after a wildcard"),
         ("{scheme}://no-such-bucket-here/a", "no-such-bucket-here: there is no such bucket"),
     ],
 )

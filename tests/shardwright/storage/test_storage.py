@@ -148,7 +148,7 @@ def test_the_root_itself_may_be_a_link(tmp_path):
         ("{root}/empty", "contains no files"),
         ("{root}/full/*.gif", "matches no file"),
         ("{root}/full/a.jpg", "is a file"),
-        ("{root}/*/../a", r"goes up by `\.\.`"),
+        ("{root}/*/../a", r"has `\.\.` after a wildcard"),
     ],
 )
 def test_wrong_paths_are_named(tmp_path, images, message):

@@ -83,7 +83,9 @@ def test_the_loser_of_a_race_is_told_so_and_leaves_nothing(tmp_path, theirs):
         else:
             target.mkdir()
             (target / "theirs").write_text("theirs")
-        with pytest.raises(UsageError, match=r"out: something else was put there meanwhile\. Name another folder"):
+        with pytest.raises(
+            UsageError, match=r"out: something else was put there in the meantime\. Name another folder"
+        ):
             appear(folder, target)
     assert os.listdir(tmp_path) == ["out"]
     assert (target if theirs == "file" else target / "theirs").read_text() == "theirs"

@@ -1,0 +1,303 @@
+"""A model that Shardwright did not export, opened for predictions: a Keras file, or a SavedModel of TensorFlow.
+
+Such a model says how large its images are and how many outputs it has. How pixels become numbers, which class an output
+is, and whether it gives probabilities, it mostly does not say: the call states them, or a dataset that the model was
+trained on. With these facts the model gets the signatures that an export of ours has, with the same code, so all else
+is as for our models. The answers of every batch are checked: numbers that are no probabilities end the prediction.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+
+from shardwright.components.image_trainer.spec import TrainRecipe, TrainSpec
+from shardwright.components.model_files.keras_file import load_keras_model
+from shardwright.components.model_files.saved_model import load_saved_model
+from shardwright.components.predictor.exported_model import ExportedModel, is_exported, model_folder, open_model
+from shardwright.config import EvaluatorConfig, LoaderConfig, TrainerConfig
+from shardwright.config.images import KEEP
+from shardwright.config.loader import NORMALIZATIONS
+from shardwright.dataset.manifest import MULTI
+from shardwright.dataset.reader import ImageDataset
+from shardwright.errors import CheckFailed, DatasetError, UsageError
+from shardwright.loader.dataset_info import dataset_statistics, image_size
+
+KERAS_SUFFIX = ".keras"
+STRETCH = "stretch"
+LOGITS = "logits"
+# Task of a model by the number of axes of its answers.
+_TASKS = {4: "segmentation", 2: "classification"}
+_NEARLY = 1e-3
+_SHOWN = 8
+
+
+@dataclass(frozen=True)
+class Stated:
+    """What a call states about a model that Shardwright did not export.
+
+    Attributes:
+        preprocess: how its pixels become numbers: a value of `loader.normalize`.
+        dataset: folder of the dataset that it was trained on; it has the classes and, if it is a transformed one, the
+            size and the resize policy of the images and the figures of `preprocess: dataset`.
+        classes: names in the order of the outputs, where there is no dataset.
+        size: height and width of its images, where it takes any.
+        outputs: `logits`, `probabilities`, or `auto`: by its last activation.
+    """
+
+    preprocess: str = ""
+    dataset: str = ""
+    classes: tuple[str, ...] = ()
+    size: tuple[int, int] | None = None
+    outputs: str = "auto"
+
+
+def open_any_model(place: str, stated: Stated, *, trusted: bool = False) -> ExportedModel:
+    """Opens an exported model, or with the facts that a call states any other one.
+
+    Args:
+        place: a `.keras` file, or see `model_folder`.
+        stated: what the call says about a model that Shardwright did not export.
+        trusted: see `check_saved_model`.
+
+    Raises:
+        UsageError: there is no model, a fact is missing, or the shapes do not fit.
+        DatasetError: the model does more than compute, or is damaged.
+    """
+    place = place if place.endswith(KERAS_SUFFIX) else os.fspath(model_folder(place))
+    if place.endswith(KERAS_SUFFIX) or not is_exported(place):
+        return _open_other(place, stated, trusted=trusted)
+    if replace(stated, dataset="") != Stated():
+        raise UsageError(
+            f"{place}: Shardwright exported this model, which has its classes, size and preparation. Leave out "
+            "--preprocess, --classes, --size and --outputs."
+        )
+    return open_model(place, trusted=trusted)
+
+
+def _open_other(place: str, stated: Stated, *, trusted: bool) -> ExportedModel:
+    network = _keras_network(place) if place.endswith(KERAS_SUFFIX) else _saved_network(place, trusted=trusted)
+    spec = _spec_of(place, network, stated)
+    from shardwright.components.image_trainer.export.signatures import PIXELS, SERVING_DEFAULT, FlippedMean, ServedModel
+
+    network.last = _last_step(place, network, spec, stated.outputs)
+    served = ServedModel(FlippedMean(network, spec), spec)
+    signatures = served.signatures()
+    return ExportedModel(
+        folder=place,
+        task=spec.task,
+        multi=spec.multi,
+        classes=spec.classes,
+        height=spec.height,
+        width=spec.width,
+        resize=spec.resize,
+        fingerprint="",
+        submission="",
+        loaded=SimpleNamespace(
+            signatures={name: _checked(place, signatures[name]) for name in (SERVING_DEFAULT, PIXELS)},
+            kept=(served, network),
+        ),
+    )
+
+
+@dataclass
+class _Network:
+    """What is known of a model by itself.
+
+    Attributes:
+        function: float32 [batch, height, width, 3] to [batch, height, width, classes] or [batch, classes].
+        takes: shape of its images; None for any number.
+        gives: shape of its answers.
+        activation: the last one: `sigmoid`, `softmax`, `linear`, or empty if unknown.
+        owner: has the variables, which TensorFlow's functions do not keep.
+        last: what is done to its answers; None: nothing.
+    """
+
+    function: Callable[[Any], Any]
+    takes: Sequence[int | None]
+    gives: Sequence[int | None]
+    activation: str
+    owner: Any
+    last: Callable[[Any], Any] | None = None
+
+    def __call__(self, images: Any, *, training: bool) -> Any:
+        import tensorflow as tf
+
+        del training
+        answers = tf.cast(self.function(images), tf.float32)
+        return self.last(answers) if self.last else answers
+
+
+def _keras_network(place: str) -> _Network:
+    if not os.path.isfile(place):
+        raise UsageError(f"{place}: there is no such file. Give a .keras file, or the folder of a SavedModel.")
+    # Where nothing else has chosen: the signatures are TensorFlow's.
+    os.environ.setdefault("KERAS_BACKEND", "tensorflow")
+    import keras
+
+    if keras.backend.backend() != "tensorflow":
+        raise UsageError(
+            f"{place}: Keras runs on {keras.backend.backend()} here, and predictions need TensorFlow. Set "
+            "KERAS_BACKEND=tensorflow, or save the model by model.export(FOLDER) and give that folder."
+        )
+    from shardwright.components.image_trainer.models.logits import last_activation
+
+    try:
+        model = load_keras_model(place)
+    except DatasetError:
+        raise
+    except Exception as error:
+        # Keras raises errors of many kinds for a damaged file, and for one of another version.
+        problem = (str(error).strip() or type(error).__name__).splitlines()[0][:200]
+        raise DatasetError(f"{place}: Keras {keras.__version__} cannot open it ({problem}). Save it again.") from None
+    if len(model.inputs) != 1 or len(model.outputs) != 1:
+        raise UsageError(f"{place}: has {len(model.inputs)} inputs and {len(model.outputs)} outputs. One of each fits.")
+    takes, gives = model.inputs[0].shape, model.outputs[0].shape
+    # What a file does not tell, such as the activation of a model within the model, stays unknown.
+    return _Network(lambda images: model(images, training=False), takes, gives, last_activation(model), model)
+
+
+def _saved_network(place: str, *, trusted: bool) -> _Network:
+    import tensorflow as tf
+
+    try:
+        loaded = load_saved_model(place, trusted=trusted)
+    except (OSError, ValueError, tf.errors.OpError) as error:
+        raise DatasetError(
+            f"{place}: cannot be opened ({str(error).splitlines()[0][:200]}). Export it again."
+        ) from None
+    signature = loaded.signatures.get("serving_default")
+    if signature is None:
+        names = ", ".join(sorted(loaded.signatures)) or "none"
+        raise UsageError(f"{place}: has no signature 'serving_default'; it has: {names}. Export it by model.export().")
+    inputs, outputs = signature.structured_input_signature[1], signature.structured_outputs
+    if len(inputs) != 1 or len(outputs) != 1:
+        raise UsageError(
+            f"{place}: its signature takes {', '.join(sorted(inputs))} and gives {', '.join(sorted(outputs))}. One of "
+            "each fits."
+        )
+    ((taken, spec),), ((given, answer),) = inputs.items(), outputs.items()
+    if spec.dtype not in (tf.float32, tf.float16, tf.bfloat16) or spec.shape.rank is None or answer.shape.rank is None:
+        raise UsageError(
+            f"{place}: takes {spec.dtype.name} {spec.shape} and gives {answer.shape}; it must take float32 [batch, "
+            "height, width, 3], and give [batch, height, width, classes] or [batch, classes]."
+        )
+
+    def call(images: Any) -> Any:
+        return signature(**{taken: tf.cast(images, spec.dtype)})[given]
+
+    return _Network(call, spec.shape.as_list(), answer.shape.as_list(), "", loaded)
+
+
+def _spec_of(place: str, network: _Network, stated: Stated) -> TrainSpec:
+    """Returns what a training of ours would have exported the model with.
+
+    Raises:
+        UsageError: a fact is missing, or the shapes do not fit each other; the message has both.
+    """
+    takes, gives = network.takes, network.gives
+    if len(takes) != 4 or takes[0] is not None or takes[3] != 3:
+        raise UsageError(f"{place}: takes {_shown(takes)}; images are given as [batch, height, width, 3].")
+    if len(gives) not in _TASKS or gives[-1] is None:
+        raise UsageError(
+            f"{place}: gives {_shown(gives)}; for masks that must be [batch, height, width, classes], for labels "
+            "[batch, classes]."
+        )
+    task = _TASKS[len(gives)]
+    dataset = ImageDataset.open(stated.dataset) if stated.dataset else None
+    transformed = dataset is not None and dataset.manifest.kind == "transform"
+    classes = stated.classes or (dataset.manifest.classes if dataset else ())
+    sizes = {"the model": tuple(takes[1:3])}
+    if stated.size is not None:
+        sizes["--size"] = stated.size
+    if dataset is not None and transformed:
+        sizes[stated.dataset] = image_size(dataset)
+    known = [(height, width) for height, width in sizes.values() if height is not None and width is not None]
+    _check_stated(place, network, stated, classes=classes, sized=bool(known))
+    height, width = known[0]
+    if len(set(known)) > 1:
+        shapes = "; ".join(f"{name}: {_shown((None, *size, 3))}" for name, size in sizes.items() if None not in size)
+        raise UsageError(f"{place}: the sizes of its images differ: {shapes}.")
+    masks = task == "segmentation"
+    wanted = (None, height, width, len(classes)) if masks else (None, len(classes))
+    fits = all(one is None or one == other for one, other in zip(gives, wanted, strict=True))
+    if dataset is not None and dataset.manifest.task != task:
+        fits, wanted = False, (None, len(classes)) if masks else (None, height, width, len(classes))
+    if not fits:
+        names = ", ".join(classes[:_SHOWN]) + (", …" if len(classes) > _SHOWN else "")
+        raise UsageError(f"{place}: gives {_shown(gives)}; for {names} that must be {_shown(wanted)}.")
+    mean = std = None
+    if stated.preprocess == "dataset":
+        if not transformed:
+            raise UsageError("--preprocess dataset: needs --dataset, a transformed one, which has mean and deviation.")
+        figures = dataset_statistics(stated.dataset)
+        mean, std = tuple(figures["mean"]), tuple(figures["std"])
+    resize = dataset.manifest.recipe["resize"] if dataset is not None and transformed else STRETCH
+    return TrainSpec(
+        recipe=TrainRecipe(TrainerConfig(), LoaderConfig(normalize=stated.preprocess), EvaluatorConfig()),
+        dataset="",
+        dataset_fingerprint="",
+        task=task,
+        classes=tuple(classes),
+        height=height,
+        width=width,
+        resize=STRETCH if resize == KEEP else resize,
+        mean=mean,
+        std=std,
+        output="",
+        export="",
+        multi=not masks and (dataset.manifest.labels == MULTI if dataset else network.activation == "sigmoid"),
+    )
+
+
+def _check_stated(place: str, network: _Network, stated: Stated, *, classes: Sequence[str], sized: bool) -> None:
+    """Refuses a call that leaves out what the model does not say; the message has all of it."""
+    missing = []
+    if stated.preprocess not in NORMALIZATIONS:
+        missing.append(f"--preprocess, how pixels become numbers: {', '.join(NORMALIZATIONS)}")
+    if not classes:
+        missing.append("--classes, their names in the order of the outputs, or --dataset, which it was trained on")
+    if not sized:
+        missing.append(f"--size HEIGHT WIDTH, since it takes {_shown(network.takes)}")
+    if len(network.gives) == 2 and not stated.dataset and network.activation not in ("sigmoid", "softmax"):
+        missing.append("--dataset, which says whether an image has one class or several")
+    if missing:
+        raise UsageError(f"{place}: Shardwright did not export this model. State {'; and '.join(missing)}.")
+
+
+def _shown(shape: Sequence[int | None]) -> str:
+    sides = ("any" if side is None else str(side) for side in shape[1:])
+    return f"[{', '.join(['batch' if shape[0] is None else str(shape[0]), *sides])}]" if shape else "[]"
+
+
+def _last_step(place: str, network: _Network, spec: TrainSpec, outputs: str) -> Callable[[Any], Any] | None:
+    """Returns what makes probabilities of a model's answers; None if they are."""
+    import tensorflow as tf
+
+    if outputs == LOGITS and network.activation in ("sigmoid", "softmax"):
+        raise UsageError(f"--outputs logits: {place} ends in a {network.activation}. Leave the option out.")
+    if outputs != LOGITS and (outputs != "auto" or network.activation != "linear"):
+        return None
+    step: Callable[[Any], Any] = tf.sigmoid if spec.task == "segmentation" or spec.multi else tf.nn.softmax
+    return step
+
+
+def _checked(place: str, signature: Any) -> Callable[..., Any]:
+    """Returns a signature that refuses answers that are no probabilities."""
+
+    def call(**inputs: Any) -> Any:
+        answers = signature(**inputs)
+        values = np.asarray(answers["probabilities"])
+        if not np.isfinite(values).all() or values.min() < -_NEARLY or values.max() > 1 + _NEARLY:
+            raise CheckFailed(
+                f"{place}: answers from {values.min():.3g} to {values.max():.3g}, which are no probabilities. State "
+                "--outputs logits if they are logits; otherwise --preprocess may be wrong."
+            )
+        return answers
+
+    return call

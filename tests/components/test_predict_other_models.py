@@ -1,0 +1,165 @@
+"""`predict` for models that Shardwright did not export, Keras files and SavedModels: what a call must state."""
+
+import csv
+import re
+from pathlib import Path
+from typing import Any
+
+import build
+import keras
+import numpy as np
+import pytest
+from keras import layers
+
+from shardwright.components.predictor.exported_model import open_model
+from shardwright.components.predictor.other_model import Stated, open_any_model
+from shardwright.components.predictor.predict_images import PredictOptions, predict
+from shardwright.config.loader import NORMALIZATIONS
+from shardwright.config.trainer import OUTPUTS
+from shardwright.dataset.reader import ImageDataset
+from shardwright.errors import CheckFailed, DatasetError, UsageError
+from shardwright.images.tf_ops import normalize
+from shardwright.pipelines.commands import catalog_of_models
+
+SIZE = (16, 24)
+UNIT = "unit"
+
+
+def masks(last: str | None = "sigmoid", *, size: tuple[int | None, int | None] = SIZE, classes: int = 2) -> Any:
+    inputs = keras.Input((*size, 3))
+    return keras.Model(inputs, layers.Conv2D(classes, 3, padding="same", activation=last)(inputs))
+
+
+def labels(last: str | None, classes: int = 2) -> Any:
+    inputs = keras.Input((*SIZE, 3))
+    return keras.Model(inputs, layers.Dense(classes, activation=last)(layers.GlobalAveragePooling2D()(inputs)))
+
+
+@pytest.fixture(params=["file", "folder"])
+def saved(request: pytest.FixtureRequest, tmp_path: Path) -> Any:
+    """Saves a model as a Keras file or as a SavedModel."""
+
+    def save(model: Any) -> str:
+        if request.param == "file":
+            model.compile("adam", "mse")
+            model.save(tmp_path / "model.keras")
+            return str(tmp_path / "model.keras")
+        model.export(tmp_path / "model", verbose=False)
+        return str(tmp_path / "model")
+
+    return save
+
+
+def table(model: str, images: Path, out: Path, stated: Stated) -> list[dict[str, str]]:
+    predict(model, str(images), str(out), PredictOptions(stated=stated), quiet=True)
+    with out.open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+@pytest.mark.two_stacks
+def test_masks_are_those_of_the_model(saved: Any, tmp_path: Path) -> None:
+    source = build.dataset(tmp_path / "source", counts={"train": [2]})
+    model = masks()
+    rows = table(saved(model), source, tmp_path / "out.csv", Stated(UNIT))
+    opened = open_any_model(str(saved(model)), Stated(UNIT, dataset=str(source)))
+    dataset = ImageDataset.open(source)
+    assert len(rows) == 2 * len(dataset.manifest.classes)
+    for key in dataset.keys("train"):
+        image = dataset.example(key).encoded
+        pixels = opened.pixels([image])
+        wanted = np.asarray(model(normalize(pixels, UNIT), training=False))
+        answer = opened.answer([image])
+        assert np.abs(answer["probabilities"] - wanted).max() < 1e-5
+        assert np.array_equal(answer["masks"].astype(bool), wanted >= 0.5)
+
+
+def test_logits_are_seen_in_a_keras_file_and_must_be_stated_for_a_saved_model(saved: Any, tmp_path: Path) -> None:
+    source = build.dataset(tmp_path / "source", counts={"train": [2]})
+    model = masks(None)
+    model.layers[-1].bias.assign([40.0, -40.0])
+    place = saved(model)
+    if place.endswith(".keras"):
+        assert table(place, source, tmp_path / "out.csv", Stated(UNIT))
+    else:
+        with pytest.raises(CheckFailed, match=r"which are no probabilities. State --outputs logits"):
+            table(place, source, tmp_path / "out.csv", Stated(UNIT))
+        assert not (tmp_path / "out.csv").exists()
+    (example,) = ImageDataset.open(source).examples("train", 1)
+    answer = open_any_model(place, Stated(UNIT, str(source), outputs="logits")).answer([example.encoded])
+    assert answer["probabilities"][..., 0].min() > 0.99
+    assert answer["probabilities"][..., 1].max() < 0.01
+
+
+def test_labels(saved: Any, tmp_path: Path) -> None:
+    source = build.dataset(tmp_path / "source", counts={"train": [3]}, task="classification")
+    names = ImageDataset.open(source).manifest.classes
+    rows = table(saved(labels("softmax", len(names))), source, tmp_path / "out.csv", Stated(UNIT))
+    assert len(rows) == 3
+    for row in rows:
+        shares = {name: float(row[name]) for name in names}
+        assert abs(sum(shares.values()) - 1) < 1e-4
+        assert shares[row["label"]] == max(shares.values())
+
+
+@pytest.mark.parametrize(
+    ("model", "stated", "problem"),
+    [
+        (masks, Stated(classes=("a", "b")), r"State --preprocess, how pixels become numbers: unit, "),
+        (masks, Stated(UNIT), r"State --classes, .* or --dataset"),
+        (lambda: masks(size=(None, None)), Stated(UNIT, classes=("a", "b")), re.escape("takes [batch, any, any, 3]")),
+        (
+            masks,
+            Stated(UNIT, classes=("a", "b", "c")),
+            re.escape("gives [batch, 16, 24, 2]; for a, b, c that must be [batch, 16, 24, 3]"),
+        ),
+        (
+            masks,
+            Stated(UNIT, classes=("a", "b"), size=(8, 8)),
+            re.escape("differ: the model: [batch, 16, 24, 3]; --size: [batch, 8, 8, 3]"),
+        ),
+        (
+            lambda: keras.Sequential([keras.Input((16, 24, 1)), layers.Conv2D(2, 1)]),
+            Stated(UNIT, classes=("a", "b")),
+            re.escape("takes [batch, 16, 24, 1]; images are given as [batch, height, width, 3]"),
+        ),
+        (
+            lambda: keras.Sequential([keras.Input((16, 24, 3)), layers.Conv2D(2, 1, strides=2, activation="sigmoid")]),
+            Stated(UNIT, classes=("a", "b")),
+            re.escape("gives [batch, 8, 12, 2]; for a, b that must be [batch, 16, 24, 2]"),
+        ),
+        (lambda: labels(None), Stated(UNIT, classes=("a", "b")), "whether an image has one class or several"),
+        (masks, Stated("dataset", classes=("a", "b")), "needs --dataset, a transformed one"),
+    ],
+)
+def test_what_is_missing_or_does_not_fit_is_said_with_both_shapes(
+    saved: Any, tmp_path: Path, model: Any, stated: Stated, problem: str
+) -> None:
+    with pytest.raises(UsageError, match=problem):
+        open_any_model(saved(model()), stated)
+
+
+def test_a_dataset_of_the_other_task_does_not_fit(saved: Any, tmp_path: Path) -> None:
+    source = build.dataset(tmp_path / "source", counts={"train": [1]})
+    with pytest.raises(UsageError, match=re.escape("gives [batch, 2]; for ") + r".* must be \[batch, 16, 24, 2\]"):
+        open_any_model(saved(labels("softmax")), Stated(UNIT, str(source)))
+
+
+def test_a_model_that_runs_code_is_not_opened(tmp_path: Path) -> None:
+    model = keras.Sequential([keras.Input((16, 24, 3)), layers.Lambda(lambda x: x), layers.Conv2D(2, 1)])
+    model.save(tmp_path / "model.keras")
+    with pytest.raises(DatasetError, match="Lambda"):
+        open_any_model(str(tmp_path / "model.keras"), Stated(UNIT, classes=("a", "b")))
+    (tmp_path / "broken.keras").write_bytes(b"PK")
+    with pytest.raises(DatasetError, match="cannot open it"):
+        open_any_model(str(tmp_path / "broken.keras"), Stated(UNIT, classes=("a", "b")))
+
+
+def test_other_commands_say_what_to_do_with_it(tmp_path: Path) -> None:
+    masks().export(tmp_path / "model", verbose=False)
+    with pytest.raises(UsageError, match=r"did not export this model. `shardwright predict` takes it"):
+        open_model(str(tmp_path / "model"))
+
+
+def test_the_help_has_all_values() -> None:
+    assert catalog_of_models.NORMALIZATIONS == NORMALIZATIONS
+    assert catalog_of_models.OUTPUTS == OUTPUTS
