@@ -27,7 +27,7 @@ from shardwright.components.image_trainer.run_fn import train_and_export
 from shardwright.components.image_trainer.spec import MODEL_FILE, SPEC_FILE, TrainRecipe, TrainSpec
 from shardwright.components.image_trainer.training.history import read_history
 from shardwright.components.image_transform.transform_images import transform_images
-from shardwright.components.image_transform.transform_recipe import transform_recipe
+from shardwright.components.image_transform.transform_plan import plan_of_config
 from shardwright.components.predictor.exported_model import open_model
 from shardwright.config import Config, EvaluatorConfig, LoaderConfig, RejectsConfig, TrainerConfig, TransformConfig
 from shardwright.config.constructors import as_section, config_of
@@ -243,7 +243,7 @@ def transformed(opened: ImageDataset, config: Config, folder: Path, workers: int
         if is_remote(opened.root):
             raise UsageError(f"{opened.root}: a transformed dataset on a bucket. Copy it here, or give its source.")
         return Path(opened.root)
-    transform_images(opened, transform_recipe(config), folder / IMAGES, workers=workers)
+    transform_images(opened, plan_of_config(opened, config), folder / IMAGES, workers=workers)
     return folder / IMAGES
 
 

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -21,42 +20,20 @@ from tfx.proto import example_gen_pb2
 from tfx.types import artifact_utils
 
 from shardwright.components.image_transform import transformed_statistics as image_transform_statistics
-from shardwright.components.image_transform.analyze import served_sums, write_transform_graph
-from shardwright.components.image_transform.shard_figures import sums_file
-from shardwright.components.image_transform.text import Text
-from shardwright.components.image_transform.train_figures import (
-    GraphPlan,
-    check_train,
-    graph_plan_of,
-    statistics_text,
-)
-from shardwright.components.image_transform.transform_plan import (
-    TRAIN,
-    TransformPlan,
-    TransformWork,
-    open_staging,
-    plan_transform,
-    write_numbered,
-)
+from shardwright.components.image_transform.train_figures import GraphPlan
+from shardwright.components.image_transform.transform_images import commit_transformed, write_graph, write_transformed
+from shardwright.components.image_transform.transform_plan import TransformPlan, open_staging, plan_transform
 from shardwright.components.image_transform.transform_recipe import read_recipe
-from shardwright.components.image_transform.vocabularies import write_vocabularies
 from shardwright.components.runtime.artifacts import flushed_outputs
 from shardwright.components.runtime.beam import reachable, spread_numbers, staging_root
 from shardwright.components.runtime.joined_examples import SOURCE, newest_examples, open_all, set_span, span_of
 from shardwright.dataset.reader import ImageDataset
 from shardwright.errors import CheckFailed
-from shardwright.lineage.record import write_lineage
-from shardwright.loader import STATISTICS_FILE
 from shardwright.running.progress import print_note
-from shardwright.staging.commit import commit
-from shardwright.staging.staged import shard_progress
 from shardwright.staging.staging import Staging
 from shardwright.storage import hash_bytes, read_bytes
-from shardwright.storage.fingerprint import fingerprint
 from shardwright.storage.mirror import put_folder
 from shardwright.storage.whole_files import write_bytes, write_text
-
-_EXAMPLES = 3
 
 
 class Executor(base_beam_executor.BaseBeamExecutor):
@@ -89,29 +66,15 @@ class Executor(base_beam_executor.BaseBeamExecutor):
         reachable(self._beam_pipeline_args, "the examples", source.root)
         staging = open_staging(staged_in(), plan.dataset)
         with staging.locked(), tempfile.TemporaryDirectory(prefix="shardwright-") as made:
-            texts = self._vocabularies(source, plan, staging)
-            self._write_shards(staging, TransformWork.of(source, plan, staging, texts))
-            check_train(staging, plan)
-            graph_plan = graph_plan_of(source, plan, staging)
+            graph_plan = write_transformed(source, plan, staging, self._spread)
             self._statistics(plan, staging, Path(made, "statistics"))
-            _write_graph(plan, staging, Path(made, "graph"), graph_plan)
+            write_graph(plan, staging, graph_plan, _parents(source, input_dict), Path(made, "graph"))
             _write_schema(source, plan, graph_plan, Path(made, "schema"))
-            lineage = {"kind": "transform_graph", "recipe": plan.dataset.recipe, "parent": plan.dataset.parent}
-            write_lineage(
-                Path(made, "graph"),
-                kind="transform_graph",
-                fingerprint=fingerprint(lineage),
-                parents=_parents(source, input_dict),
-                recipe=plan.dataset.recipe,
-            )
-            write_text(staging.path(STATISTICS_FILE), Path(made, "graph", STATISTICS_FILE).read_text(encoding="utf-8"))
             put_folder(Path(made, "graph"), outputs["transform_graph"].uri)
             put_folder(Path(made, "statistics"), outputs["post_transform_stats"].uri)
             put_folder(Path(made, "schema"), outputs["post_transform_schema"].uri)
             examples = outputs["transformed_examples"]
-            kept = replace(plan.dataset, kept=(STATISTICS_FILE,))
-            notes = {"notes": [plan.note]} if plan.note else {}
-            manifest = commit(staging, kept, examples.uri, {"runner": "beam", **notes})
+            manifest = commit_transformed(plan, staging, examples.uri, "beam")
 
         splits = artifact_utils.encode_split_names(list(manifest.splits))
         examples.split_names = outputs["post_transform_stats"].split_names = splits
@@ -123,17 +86,9 @@ class Executor(base_beam_executor.BaseBeamExecutor):
         examples.set_string_custom_property("dataset_fingerprint", manifest.fingerprint)
         examples.set_string_custom_property("dataset_digest", manifest.digest)
 
-    def _vocabularies(self, source: ImageDataset, plan: TransformPlan, staging: Staging) -> Mapping[str, Text]:
-        if not plan.texts:
-            return {}
-        pairs = zip(plan.train, source.shards(TRAIN), strict=True)
-        shards = [(planned, shard.file, shard.checksum) for planned, shard in pairs]
-        return write_vocabularies(self._make_beam_pipeline, staging, shards, plan.texts)
-
-    def _write_shards(self, staging: Staging, work: TransformWork) -> None:
-        shown = shard_progress(staging, [planned for planned, *_ in work.shards], "transforming shards")
-        with shown, self._make_beam_pipeline() as pipeline:
-            _ = spread_numbers(pipeline, len(work.shards)) | "WriteShard" >> beam.Map(write_numbered, work=work)
+    def _spread(self, function: Callable[[int], object], count: int) -> None:
+        with self._make_beam_pipeline() as pipeline:
+            _ = spread_numbers(pipeline, count) | "Call" >> beam.Map(function)
 
     def _statistics(self, plan: TransformPlan, staging: Staging, folder: Path) -> None:
         with self._make_beam_pipeline() as pipeline:
@@ -143,14 +98,6 @@ class Executor(base_beam_executor.BaseBeamExecutor):
             if not staging.is_shared(name):
                 raise CheckFailed(f"{staging.location(name)}: Beam's workers have not written it. Run it again.")
             write_bytes(folder / name, read_bytes(staging.location(name)))
-
-
-def _write_graph(plan: TransformPlan, staging: Staging, folder: Path, graph_plan: GraphPlan) -> None:
-    """Writes the TransformGraph, and in it the figures of the train split."""
-    sums = [staging.location(sums_file(planned)) for planned in plan.train]
-    with tempfile.TemporaryDirectory(prefix="shardwright-") as scratch:
-        write_transform_graph(sums, str(folder), graph_plan, scratch)
-    write_text(folder / STATISTICS_FILE, statistics_text(served_sums(str(folder), graph_plan), plan, graph_plan))
 
 
 def _write_schema(source: ImageDataset, plan: TransformPlan, graph_plan: GraphPlan, folder: Path) -> None:

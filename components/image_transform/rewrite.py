@@ -6,12 +6,10 @@ the shard, for the analyzers.
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import chain
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 import numpy as np
 import tensorflow as tf
@@ -41,16 +39,11 @@ from shardwright.images.header import ImageError, ImageHeader
 from shardwright.images.read_header import read_header
 from shardwright.running.processes import usable_cores
 from shardwright.staging.staging import PlannedShard, RecordResult, Staging
-from shardwright.storage import map_threads
+from shardwright.storage import in_groups, map_threads
 from shardwright.tfrecords import encode, records
 from shardwright.tfrecords.lazy_example import LazyExample
 
-# Records per group, and the bytes at which a group ends.
-_AT_ONCE = 8
-_MOST_BYTES = 8 << 20
 _READ = frozenset(("image/key", "image/encoded", "image/height", "image/width", CLASSES))
-
-_Item = TypeVar("_Item")
 
 
 class Picture(NamedTuple):
@@ -130,6 +123,7 @@ def transform_shard(
     checksum: str,
     how: ShardTransform,
     facts: FactsCollector | None,
+    threads: int | None = None,
 ) -> int:
     """Writes a shard and its figures, unless an earlier attempt did; returns the number of records.
 
@@ -140,12 +134,14 @@ def transform_shard(
         checksum: the BLAKE3 of that file in its manifest.
         how: the transformation of its records.
         facts: collects the facts of the transformed records.
+        threads: see `rewritten`.
 
     Raises:
         DatasetError: the file is damaged, or has been replaced.
     """
     extra = (figures_file(planned), sums_file(planned))
-    outcomes = _outcomes(staging, planned, source, checksum, how)
+    payloads = (payload for _, payload in iter_records(source, checksum))
+    outcomes = _outcomes(staging, planned, payloads, how, threads)
     return staging.write_shard(planned, outcomes, further=extra, facts=facts).info.records
 
 
@@ -155,7 +151,7 @@ class TransformedRecord(NamedTuple):
     Attributes:
         scalars: an Example of the stored features that have statistics.
         figures: sums over its pixels.
-        inputs: the texts for the TransformGraph, by internal names.
+        inputs: the names of its classes, as `image/class/text`.
     """
 
     scalars: bytes
@@ -164,11 +160,11 @@ class TransformedRecord(NamedTuple):
 
 
 def _outcomes(
-    staging: Staging, planned: PlannedShard, source: str, checksum: str, how: ShardTransform
+    staging: Staging, planned: PlannedShard, payloads: Iterable[bytes], how: ShardTransform, threads: int | None
 ) -> Iterator[RecordResult]:
     scalars: list[bytes] = []
     sums = Sums({}, [], {})
-    for outcome, made in rewritten((payload for _, payload in iter_records(source, checksum)), how):
+    for outcome, made in rewritten(payloads, how, threads):
         if made is not None:
             scalars.append(made.scalars)
             sums.add(made.figures, made.inputs)
@@ -179,7 +175,7 @@ def _outcomes(
 
 
 def rewritten(
-    payloads: Iterable[bytes], how: ShardTransform
+    payloads: Iterable[bytes], how: ShardTransform, threads: int | None = None
 ) -> Iterator[tuple[RecordResult, TransformedRecord | None]]:
     """Transforms records.
 
@@ -190,33 +186,15 @@ def rewritten(
     Args:
         payloads: serialized ingested examples.
         how: the transformation.
+        threads: those that work on pixels; by default one for each core.
 
     Yields:
         In their order the new record with its figures, or a reject and `None`.
     """
-    opened = _in_groups((_opened(payload, how) for payload in payloads), lambda one: len(one.encoded) + one.rest)
-    pictured = map_threads(partial(_pictured, recipe=how.recipe), chain.from_iterable(opened), threads=usable_cores())
-    for group in _in_groups(pictured, lambda pair: pair[0].rest + len(getattr(pair[1], "data", b""))):
-        for one, picture in group:
-            yield _finished(one, picture, how)
-
-
-def _in_groups(items: Iterable[_Item], size: Callable[[_Item], int]) -> Iterator[Iterator[_Item]]:
-    """Reads a few items before yielding them one by one; fewer if they are large."""
-    group: deque[_Item] = deque()
-    held = 0
-    for item in items:
-        group.append(item)
-        held += size(item)
-        if len(group) == _AT_ONCE or held >= _MOST_BYTES:
-            yield _emptied(group)
-            held = 0
-    yield _emptied(group)
-
-
-def _emptied(group: deque[_Item]) -> Iterator[_Item]:
-    while group:
-        yield group.popleft()
+    opened = in_groups((_opened(payload, how) for payload in payloads), lambda one: len(one.encoded) + one.rest)
+    pictured = map_threads(partial(_pictured, recipe=how.recipe), opened, threads or usable_cores())
+    for one, picture in in_groups(pictured, lambda pair: pair[0].rest + len(getattr(pair[1], "data", b""))):
+        yield _finished(one, picture, how)
 
 
 class _Opened(NamedTuple):
@@ -283,7 +261,7 @@ def _finished(
     stored = how.stored.apply({**features, "image/encoded": picture.data})
     entries = encode.encode_entries(stored)
     scalars = {name: entry for name, entry in entries.items() if name in how.stored.scalars}
-    inputs = {name: _texts(features[name]) for name in (CLASSES, *how.texts) if name in features}
+    inputs = {CLASSES: _texts(features[CLASSES])} if CLASSES in features else {}
     figures = Figures(*picture.sums, (picture.plan.height, picture.plan.width), present, area)
     made = TransformedRecord(encode.join_entries(scalars), figures, inputs)
     return RecordResult(opened.key, encode.join_entries(entries)), made

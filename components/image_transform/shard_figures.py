@@ -1,7 +1,7 @@
 """The figures of a shard, for the analyzers: sums over the pixels of its images, and their other features.
 
 There are two files per shard. One has an Example of each image without pixels and masks, for statistics; the other has
-a single Example of the added sums, for TFT. They contain only numbers and words, so little data passes through Beam and
+a single Example of the added sums. They contain only numbers and words, so little data passes through Beam and
 no pixel is read again. Like the shard, they are written to staging once, and a resumed run reuses them.
 """
 
@@ -19,11 +19,10 @@ from shardwright.staging.staging import PlannedShard
 from shardwright.storage import map_threads, read_bytes, readers
 from shardwright.tfrecords import encode, records
 
-# Prefixes of the sums, and of the TransformGraph's inputs by internal names; no feature of an image has them.
+# Prefixes of the sums, and of texts by internal names; no feature of an image has them.
 _PREFIX, _INPUTS = "shardwright/figures/", "shardwright/inputs/"
 _SIZES = "shardwright/sizes"
 _MOST_SIZES = 2
-_FILES_PER_GROUP = 256
 PIXELS, RECORDS = "pixels", "records"
 # The sum of so many squares of bytes is below 2**24, where float32 is exact.
 _ROWS = 256
@@ -76,7 +75,7 @@ class Sums(NamedTuple):
     Attributes:
         sums: by name, those of `Figures`, `pixels` and `records`; empty for a shard without images.
         sizes: heights and widths of the images, the first two different ones.
-        inputs: the texts of all images for the TransformGraph, concatenated.
+        inputs: the names of the classes of all images, as `image/class/text`.
     """
 
     sums: dict[str, list[int]]
@@ -128,11 +127,6 @@ def read_examples(files: Sequence[str]) -> Iterator[dict[str, records.DecodedFea
 
     for payload in map_threads(read, files, readers(files[0]) if files else 1):
         yield records.decode_example(payload)
-
-
-def in_groups(files: Sequence[str]) -> list[list[str]]:
-    """Returns the files in groups that are read concurrently."""
-    return [list(files[start : start + _FILES_PER_GROUP]) for start in range(0, len(files), _FILES_PER_GROUP)]
 
 
 def encode_figures(rows: Iterable[bytes]) -> bytes:

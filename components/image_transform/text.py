@@ -1,18 +1,20 @@
-"""Columns of texts: their words, and the stored features. `vocabularies.py` makes the vocabulary of the train split.
+"""Columns of texts: the vocabulary of the train split, their words, and the stored features.
 
 The same TensorFlow operations split texts into words for the vocabulary, the stored examples and the TransformGraph.
-TFX and Beam are not imported: a transform of images needs neither.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, TypeAlias
 
 import tensorflow as tf
 
+from shardwright.components.image_transform.shard_figures import read_examples
+from shardwright.components.image_transform.transformed_features import asset_name
 from shardwright.config.transform import COUNTS, DENSE, TextConfig
 from shardwright.dataset.reader import iter_records
 from shardwright.dataset.shard_names import shard_name
@@ -25,6 +27,10 @@ from shardwright.tfrecords.encode import FeatureValue
 Tensor = Any
 # The planned shard, the file or URL of its source, and the source's BLAKE3.
 TextShard: TypeAlias = tuple[PlannedShard, str, str]
+# Calls a function for each number below a limit, on workers.
+Spread: TypeAlias = Callable[[Callable[[int], object], int], None]
+# TensorFlow makes no table of an empty file. TensorFlow Transform writes the same line.
+_NO_WORD = b"49d0cd50-04bb-48c0-bc6f-5b575dce351a"
 
 
 @dataclass(frozen=True)
@@ -38,6 +44,46 @@ class Text:
 
     config: TextConfig
     vocabulary: str
+
+
+def write_vocabularies(
+    spread: Spread, staging: Staging, shards: Sequence[TextShard], texts: Mapping[str, TextConfig]
+) -> dict[str, Text]:
+    """Makes the vocabularies in a full pass over the texts of the train split, before its shards are written.
+
+    Workers read the shards and store their texts in staging; words are counted in this process.
+
+    Args:
+        spread: calls a function on workers.
+        staging: destination of texts and vocabularies.
+        shards: shards of the split with their source files.
+        texts: feature -> its options.
+
+    Returns:
+        Feature -> transformation of its texts.
+    """
+    names = {name: f"vocabularies/{asset_name(name)}" for name in texts}
+    if not all(map(staging.is_shared, names.values())):
+        spread(partial(keep_texts, shards=shards, names=list(texts), staging=staging), len(shards))
+        counts: dict[str, Counter[bytes]] = {name: Counter() for name in texts}
+        for example in read_examples([staging.location(texts_file(planned)) for planned, *_ in shards]):
+            for name, count in counts.items():
+                count.update(tokenize(tf.constant([example.get(name, ())], tf.string)).values.numpy().tolist())
+        for name, config in texts.items():
+            staging.share(names[name], vocabulary_lines(counts[name], config.vocabulary))
+    return {name: Text(config, staging.location(names[name])) for name, config in texts.items()}
+
+
+def vocabulary_lines(counts: Counter[bytes], most: int | None = None) -> bytes:
+    """Returns words, one a line, the most frequent first; of equally frequent ones the last by their bytes first.
+
+    Args:
+        counts: how often each occurs. Those that are no line are left out.
+        most: the number of words to keep; by default all.
+    """
+    words = [word for word in counts if word and b"\n" not in word and b"\r" not in word]
+    words.sort(key=lambda word: (counts[word], word), reverse=True)
+    return b"".join(word + b"\n" for word in words[:most] or [_NO_WORD])
 
 
 def outputs(places: Tensor, name: str, config: TextConfig) -> dict[str, Tensor]:

@@ -1,4 +1,4 @@
-"""The figures of the train split, `statistics.json`, from the exact sums of its shards; TensorFlow is not needed."""
+"""The figures of the train split, `statistics.json`, from the exact sums of its shards."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from fractions import Fraction
 from typing import Any
 
 from shardwright.components.image_transform.shard_figures import PIXELS, RECORDS, one_size, read_sums, sums_file
+from shardwright.components.image_transform.text import Text
 from shardwright.components.image_transform.transform_plan import TRAIN, TransformPlan
 from shardwright.components.image_transform.transform_recipe import ingest_image_options
 from shardwright.config import TransformConfig
-from shardwright.config.transform import TextConfig
 from shardwright.dataset.ledger import REJECTED
 from shardwright.dataset.manifest import MASKS
 from shardwright.dataset.reader import ImageDataset
@@ -33,7 +33,7 @@ class GraphPlan:
         classes: names in the order of their indices.
         labels: kind of labels, see `Manifest.labels`.
         size: height and width of all stored images; `None` if they differ.
-        texts: feature -> its text options.
+        texts: feature -> transformation of its texts.
         ingested: the ingest's image options, which the graph repeats; see `as_ingested`.
     """
 
@@ -41,31 +41,32 @@ class GraphPlan:
     classes: tuple[str, ...]
     labels: str
     size: tuple[int, int] | None
-    texts: Mapping[str, TextConfig] = field(default_factory=dict)
+    texts: Mapping[str, Text] = field(default_factory=dict)
     ingested: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def widths(self) -> dict[str, int]:
-        """Name -> length of each sum, in their order in the graph's input."""
+        """Name -> length of each sum."""
         sums = {"channel_sum": 3, "channel_square_sum": 3, PIXELS: 1, RECORDS: 1}
         return {**sums, "present": len(self.classes), "area": len(self.classes)} if self.classes else sums
 
 
-def graph_plan_of(source: ImageDataset, plan: TransformPlan, staging: Staging) -> GraphPlan:
+def graph_plan_of(source: ImageDataset, plan: TransformPlan, staging: Staging, texts: Mapping[str, Text]) -> GraphPlan:
     """Returns what the TransformGraph of written shards contains."""
     dataset, size = plan.dataset, plan.recipe.size
     if size is None:
         size = one_size([staging.location(sums_file(planned)) for planned in dataset.shards])
     ingested = ingest_image_options(source.manifest.recipe)
-    return GraphPlan(plan.recipe, dataset.classes, str(dataset.labels), size, plan.texts, ingested)
+    return GraphPlan(plan.recipe, dataset.classes, str(dataset.labels), size, texts, ingested)
 
 
 def exact_sums(plan: TransformPlan, staging: Staging, widths: Mapping[str, int]) -> dict[str, list[int]]:
-    """Returns the sums over the train split, as the TransformGraph gives them when it is served."""
+    """Returns the sums over the train split."""
     total = {name: [0] * width for name, width in widths.items()}
     for shard in read_sums([staging.location(sums_file(planned)) for planned in plan.train]):
-        for name, values in shard.sums.items():
-            total[name] = [before + value for before, value in zip(total[name], values, strict=True)]
+        for name, before in total.items():
+            if name in shard.sums:  # A shard without images has none.
+                total[name] = [one + other for one, other in zip(before, shard.sums[name], strict=True)]
     return total
 
 

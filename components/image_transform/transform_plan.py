@@ -17,7 +17,7 @@ from shardwright.components.image_transform.rewrite import ShardTransform, trans
 from shardwright.components.image_transform.text import Text
 from shardwright.components.image_transform.transform_recipe import ingest_image_options, manifest_recipe
 from shardwright.components.image_transform.transformed_features import stored_features
-from shardwright.config import TransformConfig
+from shardwright.config import Config, TransformConfig
 from shardwright.config.transform import TextConfig
 from shardwright.dataset.feature_presets import StoredFeatures
 from shardwright.dataset.manifest import Manifest
@@ -89,11 +89,11 @@ class TransformWork:
         return TransformWork(staging, source.root, shards, how, dataset.outline())
 
 
-def write_numbered(number: int, work: TransformWork) -> int:
+def write_numbered(number: int, work: TransformWork, threads: int | None = None) -> int:
     """Writes a shard by its position in `work.shards`; see `rewrite.transform_shard`."""
     planned, path, checksum = work.shards[number]
     facts = FactsCollector(work.outline, planned.total)
-    return transform_shard(work.staging, planned, os.path.join(work.root, path), checksum, work.how, facts)
+    return transform_shard(work.staging, planned, os.path.join(work.root, path), checksum, work.how, facts, threads)
 
 
 def open_staging(root: str, plan: DatasetPlan) -> Staging:
@@ -131,6 +131,11 @@ def plan_transform(source: ImageDataset, recipe: TransformConfig, max_rejects: f
         labels=manifest.labels,
     )
     return TransformPlan(dataset, recipe, stored, texts, note)
+
+
+def plan_of_config(source: ImageDataset, config: Config) -> TransformPlan:
+    """Plans the transform of a configuration; see `plan_transform`."""
+    return plan_transform(source, config.transform.effective(config.task), config.rejects.max_fraction)
 
 
 def _check_foreign(source: ImageDataset) -> None:

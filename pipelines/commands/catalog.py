@@ -148,6 +148,8 @@ DATA = {
             SET,
             arg("dataset", "DIR", "folder or URL that `shardwright ingest` wrote"),
             OUT,
+            WORKERS,
+            flag("--tfx", "run ImageTransform on Beam, which adds statistics and a schema for TFX's components"),
             json("print what was made as JSON"),
             flag("--verbose", "show all messages of Beam and TensorFlow", "-v"),
         ),

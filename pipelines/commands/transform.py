@@ -22,12 +22,17 @@ def run(options: Namespace) -> int:
         tempfile.TemporaryDirectory(prefix="shardwright-") as logs,
         log_to_file(Path(logs, "transform.log"), verbose=options.verbose),
     ):
-        from shardwright.components.image_transform.transform_recipe import transform_recipe
         from shardwright.pipelines.standalone_transform import EXAMPLES, transform_dataset
 
-        beam = (*config.beam.options, *config.beam.per_component.get("ImageTransform", ()))
-        recipe = transform_recipe(config)
-        manifest = transform_dataset(options.dataset, recipe, options.out, staging=staging, beam=beam)
+        beam = [*config.beam.options, *config.beam.per_component.get("ImageTransform", ())] if options.tfx else None
+        manifest = transform_dataset(
+            options.dataset,
+            config,
+            options.out,
+            staging=staging,
+            workers=options.workers,
+            beam=beam,
+        )
     out = Path(options.out, EXAMPLES)
     images, shards = counted(manifest.totals["written"], "image"), counted(len(manifest.shards), "shard")
     row = dataset_row(out, manifest)

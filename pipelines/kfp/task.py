@@ -99,7 +99,6 @@ def _verify(options: argparse.Namespace, scratch: Path) -> int:
 
 
 def _transform(options: argparse.Namespace, scratch: Path) -> int:
-    from shardwright.components.image_transform.transform_recipe import transform_recipe
     from shardwright.pipelines.standalone_transform import EXAMPLES, GRAPH, transform_dataset
 
     config = _config(options.config, scratch)
@@ -111,7 +110,7 @@ def _transform(options: argparse.Namespace, scratch: Path) -> int:
             dataset = str(Path(folder, "dataset"))
             fetch_folder(options.dataset, Path(dataset))
         beam = (*config.beam.options, *config.beam.per_component.get("ImageTransform", ()))
-        manifest = transform_dataset(dataset, transform_recipe(config), Path(folder, "out"), beam=beam)
+        manifest = transform_dataset(dataset, config, Path(folder, "out"), beam=beam or None)
         for name, place in ((GRAPH, options.graph), (EXAMPLES, options.transformed)):
             _deliver(Path(folder, "out", name), place)
     _print_summary(manifest)

@@ -25,6 +25,11 @@ UNLISTED = "unlisted"
 MISSING_IMAGE = "missing_image"
 # The beginning of nearly every row: its key contains neither quotes nor escapes.
 _KEY = re.compile(r'\{(?:"code":"[a-z0-9_]*","index":(?:null|[0-9]+),)?"key":"([^"\\]*)"')
+# The row of a written input, as it is written: it is read in a quarter of the time.
+_PLAIN_ROW = re.compile(
+    r'\{"code":"","index":(0|[1-9][0-9]{0,14}),"key":"([^"\\\x00-\x1f]*)","reason":"","shard":(0|[1-9][0-9]{0,14}),'
+    r'"split":"([A-Za-z0-9_-]{1,64})","status":"written"\}\n?'
+)
 # A merge keeps one file open per piece; process limits start at 1024.
 _MERGE_WIDTH = 256
 _ROWS_IN_MEMORY = 4096
@@ -60,6 +65,8 @@ class LedgerRow:
     @staticmethod
     def from_json(line: str) -> LedgerRow:
         """Reads one line; `ValueError`, `KeyError` or `TypeError` when it is not a row."""
+        if (plain := _PLAIN_ROW.fullmatch(line)) and is_text(plain[2]):
+            return LedgerRow(plain[2], WRITTEN, "", "", plain[4], int(plain[3]), int(plain[1]))
         row = LedgerRow(**parse_untrusted_json(line))
         texts = (row.key, row.code, row.reason)
         sound = all(map(is_text, texts)) and row.status in STATUSES

@@ -6,7 +6,9 @@ Both are canonical: the same dataset has the same bytes here; machine, time and 
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 from typing import Any, NamedTuple
@@ -56,6 +58,8 @@ MASK_PREFIX = "image/segmentation/"
 RLE, AREA = "rle", "area"
 # Length and checksums of a record.
 _LEAST_RECORD = 16
+# A row of an index as it is written, but for keys with quotes or escapes: it is read in a quarter of the time.
+_PLAIN_ROW = re.compile(rb'\{"key":"([^"\\\x00-\x1f]*)","length":([1-9][0-9]{0,14}),"offset":(0|[1-9][0-9]{0,14})\}\n?')
 # Names of totals that are there only if they are not 0. The first counts images whose files contain a GPS position. The
 # second counts images that Exif turns and whose masks or boxes were drawn on the turned picture.
 LOCATED, DISPLAYED = "gps", "displayed_frame"
@@ -172,6 +176,9 @@ class IndexRow(NamedTuple):
     @staticmethod
     def from_json(line: str | bytes) -> IndexRow:
         """Reads one line; `ValueError`, `KeyError` or `TypeError` when it is not a row."""
+        if isinstance(line, bytes) and (plain := _PLAIN_ROW.fullmatch(line)) and int(plain[2]) >= _LEAST_RECORD:
+            with suppress(UnicodeDecodeError):
+                return IndexRow(plain[1].decode("utf-8"), int(plain[3]), int(plain[2]))
         row = parse_untrusted_json(line)
         key, offset, length = row["key"], row["offset"], row["length"]
         if not is_text(key) or type(offset) is not int or type(length) is not int:

@@ -83,7 +83,10 @@ class FactsCollector:
         self._sample = _LowestMasks(math.ceil(mean + 4 * math.sqrt(mean)) + 8) if self._reader.runs else None
 
     def add(
-        self, key: str, payload: bytes | Sequence[bytes], features: Mapping[str, FeatureValue] | None = None
+        self,
+        key: str,
+        payload: bytes | Sequence[bytes],
+        features: Mapping[str, FeatureValue] | ExampleFeatures | None = None,
     ) -> None:
         """Adds a record.
 
@@ -96,7 +99,7 @@ class FactsCollector:
             RecordError: it is not an Example.
         """
         if features is not None:
-            example: ExampleFeatures = FeatureValues(features)
+            example = features if isinstance(features, ExampleFeatures) else FeatureValues(features)
         else:
             example = LazyExample(payload if isinstance(payload, bytes) else b"".join(payload))
         if self._quality is None and self._hashes is None and self._add_plain(key, example):

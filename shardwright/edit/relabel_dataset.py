@@ -49,8 +49,8 @@ from shardwright.masks.rle import Runs, area, subtract, union
 from shardwright.running.progress import counted
 from shardwright.staging.staging import RecordResult
 from shardwright.storage import is_remote
-from shardwright.tfrecords.encode import FeatureValue, byte_strings, encode_pieces, ints, pack_arrays
-from shardwright.tfrecords.lazy_example import LazyExample
+from shardwright.tfrecords.encode import FeatureValue, byte_strings, ints, pack_arrays
+from shardwright.tfrecords.lazy_example import LazyExample, ReplacedFeatures
 
 AUTO, EMPTY, REJECT, FAIL, UNCHANGED = "auto", "empty", "reject", "fail", "keep"
 _WAYS = (AUTO, EMPTY, REJECT, FAIL, UNCHANGED)
@@ -313,9 +313,8 @@ class AnnotatedRecords:
             labels: numbers of the classes; those of masks follow from them.
             masks: in the stored frame, by `names`.
         """
-        features: dict[str, FeatureValue] = {
-            **LazyExample(payload).encoded(lambda name: not name.startswith(MASK_PREFIX) and name not in _OF_CLASSES)
-        }
+        example = LazyExample(payload)
+        features: dict[str, FeatureValue] = {}
         if masks:
             labels = [label for label, runs in enumerate(masks[: len(self.classes)]) if len(runs)]
         for name, runs in zip(self.names, masks, strict=True):
@@ -324,7 +323,8 @@ class AnnotatedRecords:
         features["image/class/label"] = ints(labels)
         features["image/class/text"] = byte_strings([self.classes[label].encode("utf-8") for label in labels])
         features = pack_arrays(features)
-        return RecordResult(key, encode_pieces(features), values=features)
+        pieces = example.replaced(lambda name: name.startswith(MASK_PREFIX) or name in _OF_CLASSES, features)
+        return RecordResult(key, pieces, values=ReplacedFeatures(example, features))
 
 
 class _Writer:

@@ -68,7 +68,7 @@ COMMANDS: dict[str, str] = {
     "schema": "tfx",
     "status": "vertex",
     "submit": "vertex",
-    "transform": "tfx",
+    "transform": "tf",
     "try": "tf",
 }
 

@@ -29,6 +29,7 @@ from shardwright.storage.checksum import checksum_of
 from shardwright.storage.fingerprint import canonical_json, checksummed_lines
 from shardwright.storage.whole_files import WholeFile
 from shardwright.tfrecords.encode import FeatureValue
+from shardwright.tfrecords.lazy_example import ExampleFeatures
 from shardwright.tfrecords.records import RecordWriter
 
 # Inputs whose lines are written together.
@@ -61,7 +62,7 @@ class RecordResult(NamedTuple):
     origin: str = ""
     copied: bool = False
     damaged: bool = False
-    values: Mapping[str, FeatureValue] | None = None
+    values: Mapping[str, FeatureValue] | ExampleFeatures | None = None
     input_line: str = ""
 
     @property

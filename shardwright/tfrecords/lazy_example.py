@@ -13,7 +13,16 @@ from contextlib import suppress
 
 import numpy as np
 
-from shardwright.tfrecords.encode import EncodedFeature, FeatureValue, PackedInts, RecordError, TypedList, stored_values
+from shardwright.tfrecords.encode import (
+    EncodedFeature,
+    FeatureValue,
+    PackedInts,
+    RecordError,
+    TypedList,
+    encode_entry,
+    encode_pieces,
+    stored_values,
+)
 from shardwright.tfrecords.records import (
     DecodedFeature,
     check_feature,
@@ -22,7 +31,7 @@ from shardwright.tfrecords.records import (
     first_string,
     packed_numbers,
 )
-from shardwright.tfrecords.wire import WireError, pack_int64, unpack_int64_lists
+from shardwright.tfrecords.wire import WireError, delimited_start, pack_int64, read_length, unpack_int64_lists
 
 # Tags: values of a list, and the lists of a feature.
 _MESSAGE, _FLOAT_LIST, _INT64_LIST = 0x0A, 0x12, 0x1A
@@ -98,6 +107,34 @@ class LazyExample(ExampleFeatures):
         places = self._places.items()
         return {name: EncodedFeature(self._data[begin:end]) for name, (begin, end) in places if kept(name)}
 
+    def replaced(self, without: Callable[[str], bool], new: Mapping[str, FeatureValue]) -> list[bytes]:
+        """Serializes the Example with other features, in pieces; those that stay are copied as they are, unchecked.
+
+        Args:
+            without: returns for a name whether the feature is left out; it is for all names of `new`.
+            new: features to add.
+        """
+        data, left, pieces, before = self._data, sorted(new, reverse=True), [b""], ""
+        size, begin = read_length(data, 1) if data else (0, 0)
+        whole, stop = begin + size == len(data), begin
+        for name, (_, end) in self._places.items():
+            length, at = read_length(data, stop + 1)
+            if not whole or data[stop] != _MESSAGE or at + length != end or name < before:
+                # Another writer's order or layout.
+                return encode_pieces({**self.encoded(lambda name: not without(name)), **new})
+            dropped = without(name)
+            if dropped or (left and left[-1] < name):
+                pieces.append(data[begin:stop])
+                begin = stop
+                while left and left[-1] < name:
+                    pieces.append(encode_entry(left[-1], new[left.pop()]))
+            if dropped:
+                begin = end
+            stop, before = end, name
+        pieces += [data[begin:stop], *(encode_entry(name, new[name]) for name in reversed(left))]
+        pieces[0] = delimited_start(1, sum(map(len, pieces)))
+        return pieces
+
     def carry(self, parsed: Callable[[str], bool]) -> dict[str, DecodedFeature | EncodedFeature]:
         """Returns all features: some parsed as by `get`, the others checked and encoded, to be written again.
 
@@ -140,6 +177,36 @@ class LazyExample(ExampleFeatures):
         place = self._places.get(name)
         string = None if place is None else first_string(self._data, place)
         return 0 if string is None else string[1] - string[0]
+
+
+class ReplacedFeatures(ExampleFeatures):
+    """The features of an Example that `LazyExample.replaced` makes.
+
+    Args:
+        example: the Example before.
+        new: the features that it gets; those that it loses are not asked for.
+    """
+
+    def __init__(self, example: LazyExample, new: Mapping[str, FeatureValue]) -> None:
+        self._example, self._names, self._new = example, new, FeatureValues(new)
+
+    def _of(self, name: str) -> ExampleFeatures:
+        return self._new if name in self._names else self._example
+
+    def get(self, name: str) -> DecodedFeature | None:
+        return self._of(name).get(name)
+
+    def packed(self, name: str) -> bytes | None:
+        return self._of(name).packed(name)
+
+    def first(self, name: str) -> bytes | int | float | None:
+        return self._of(name).first(name)
+
+    def length(self, name: str) -> int:
+        return self._of(name).length(name)
+
+    def integers(self, name: str) -> list[int]:
+        return self._of(name).integers(name)
 
 
 class FeatureValues(ExampleFeatures):

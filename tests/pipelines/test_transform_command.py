@@ -1,7 +1,12 @@
-"""`shardwright transform`: the component's outputs in one folder, whole or not at all."""
+"""`shardwright transform`: the component's outputs in one folder, whole or not at all, with and without TFX."""
 
+import filecmp
 import json
+import os
 import shutil
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 import yaml
@@ -32,9 +37,66 @@ def home(tmp_path_factory):
     patch.undo()
 
 
+OWN = {"transformed_examples", "transform_graph"}
+BLOCKED = """
+import sys
+for name in ("tfx", "tfx_bsl", "apache_beam", "tensorflow_transform", "tensorflow_model_analysis", "ml_metadata",
+             "tensorflow_data_validation", "tensorflow_metadata", "pyarrow", "jax", "keras"):
+    sys.modules[name] = None
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.two_stacks
+def test_without_tfx_the_files_are_those_of_the_component(home, tmp_path):
+    """In the workers, too: each finds `sitecustomize` where this process does."""
+    (tmp_path / "sitecustomize.py").write_text(BLOCKED)
+    environment = {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join([str(tmp_path), *filter(None, sys.path)]),
+        "SHARDWRIGHT_TEST_PREFORK": "0",
+    }
+    out = tmp_path / "without"
+    command = ["transform", "c.yaml", "ds", "--out", str(out), "--workers", "2", "--json"]
+    done = subprocess.run(
+        [sys.executable, "-c", "import sys; from shardwright.pipelines.cli import main; sys.exit(main())", *command],
+        cwd=home,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert {path.name for path in out.iterdir()} == OWN
+    assert main(["transform", "c.yaml", "ds", "--out", str(tmp_path / "tfx"), "--tfx"]) == 0
+    files = {path.relative_to(out) for path in out.rglob("*") if path.is_file()}
+    assert files == {
+        path.relative_to(tmp_path / "tfx")
+        for name in OWN
+        for path in (tmp_path / "tfx" / name).rglob("*")
+        if path.is_file()
+    }
+    # TensorFlow numbers the functions of a SavedModel by what the process traced before.
+    compared = [file for file in files if "transform_fn" not in file.parts or "assets" in file.parts]
+    compared.remove(Path("transformed_examples/build.json"))
+    assert len(compared) > 15
+    assert [file for file in compared if not filecmp.cmp(out / file, tmp_path / "tfx" / file, shallow=False)] == []
+
+    import tensorflow as tf
+
+    encoded = tf.constant([example.encoded for example in ImageDataset.open(home / "ds").examples(count=3)])
+    modules = [tf.saved_model.load(str(root / "transform_graph/transform_fn")) for root in (out, tmp_path / "tfx")]
+    first, second = (dict(module.transform_fn.structured_input_signature[0][0]) for module in modules)
+    assert first == second
+    classes = tf.sparse.from_dense([["Fish", ""], ["Sugar", "Fish"], ["none", ""]])
+    first, second = (module.transform_fn({"image/encoded": encoded, "image/class/text": classes}) for module in modules)
+    assert first.keys() == second.keys() >= {"image", "labels", "statistics/mean"}
+    assert [name for name in first if not (first[name].numpy() == second[name].numpy()).all()] == []
+
+
 @pytest.mark.slow
 def test_four_outputs_and_nothing_else(home, capsys):
-    assert main(["transform", "c.yaml", "ds", "--out", "tr", "--json"]) == 0
+    assert main(["transform", "c.yaml", "ds", "--out", "tr", "--tfx", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     made = ImageDataset.open(home / "tr" / "transformed_examples")
     assert (found["fingerprint"], found["totals"]["written"]) == (made.manifest.fingerprint, 8)
@@ -46,9 +108,18 @@ def test_four_outputs_and_nothing_else(home, capsys):
     assert lineage["parents"] == {"examples": ImageDataset.open(home / "ds").manifest.digest}
 
     stamp = (home / "tr").stat().st_mtime_ns
-    assert main(["transform", "c.yaml", "ds", "--out", "tr"]) == 0
-    assert "8 images" in capsys.readouterr().out
-    assert (home / "tr").stat().st_mtime_ns == stamp
+    for further in ([], ["--tfx"]):
+        assert main(["transform", "c.yaml", "ds", "--out", "tr", *further]) == 0
+        assert "8 images" in capsys.readouterr().out
+        assert (home / "tr").stat().st_mtime_ns == stamp
+
+
+def test_what_lacks_the_outputs_for_tfx_is_no_transform_with_them(home, tmp_path, capsys):
+    out = str(tmp_path / "out")
+    assert main(["transform", "c.yaml", "ds", "--out", out]) == 0
+    assert {path.name for path in Path(out).iterdir()} == OWN
+    assert main(["transform", "c.yaml", "ds", "--out", out, "--tfx"]) == 2
+    assert "exists already without what --tfx adds" in capsys.readouterr().err
 
 
 def test_a_shard_of_other_records_ends_it_in_a_line(home, tmp_path, capsys):
@@ -90,7 +161,7 @@ def test_an_error_of_a_worker_is_reported_in_a_line(home, tmp_path, capsys, monk
         )
 
     monkeypatch.setattr(executor.Executor, "Do", full)
-    assert main(["transform", "c.yaml", "ds", "--out", str(tmp_path / "out")]) == 1
+    assert main(["transform", "c.yaml", "ds", "--out", str(tmp_path / "out"), "--tfx"]) == 1
     message = capsys.readouterr().err
     assert message == (
         "shardwright: the transform failed with RuntimeError: OSError: [Errno 28] No space left on device "

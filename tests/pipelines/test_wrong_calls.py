@@ -5,6 +5,7 @@ import os
 import shutil
 from pathlib import Path
 
+import build
 import pytest
 import yaml
 
@@ -258,7 +259,7 @@ def test_functions_refuse_what_commands_refuse_and_load_reads_it(source, here):
     name = "caf\udce9"
     for call in (
         lambda: export(ImageDataset.open(source), name),
-        lambda: transform_dataset(str(source), "{}", name),
+        lambda: transform_dataset(str(source), build.config(), name),
         lambda: predict("model", str(here), name),
         lambda: predict(name, str(here), "out"),
         lambda: convert("model", str(here), name, "litert"),

@@ -19,9 +19,8 @@ def killed_transform(source: str, staging: str, recipe: str) -> None:
 
 def _main(root: str, place: str, text: str) -> None:
     from shardwright.components.image_transform import transform_plan as planning
+    from shardwright.components.image_transform.text import write_vocabularies
     from shardwright.components.image_transform.transform_recipe import read_recipe
-    from shardwright.components.image_transform.vocabularies import write_vocabularies
-    from shardwright.components.runtime.beam import in_process_pipeline
     from shardwright.dataset.reader import ImageDataset
     from shardwright.tfrecords import records
 
@@ -29,7 +28,12 @@ def _main(root: str, place: str, text: str) -> None:
     plan = planning.plan_transform(source, *read_recipe(text))
     shared = planning.open_staging(place, plan.dataset)
     shards = [(shard, file.file, file.checksum) for shard, file in zip(plan.train, source.shards("train"), strict=True)]
-    texts = write_vocabularies(in_process_pipeline, shared, shards, plan.texts) if plan.texts else {}
+
+    def spread(function, count):
+        for number in range(count):
+            function(number)
+
+    texts = write_vocabularies(spread, shared, shards, plan.texts) if plan.texts else {}
 
     left, write = 3, records.RecordWriter.write
 

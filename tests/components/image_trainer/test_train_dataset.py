@@ -14,7 +14,7 @@ import pytest
 
 import shardwright
 from shardwright.components.image_transform.transform_images import transform_images
-from shardwright.components.image_transform.transform_recipe import transform_recipe
+from shardwright.components.image_transform.transform_plan import plan_of_config
 from shardwright.config.constructors import config_of
 from shardwright.dataset.reader import ImageDataset
 from shardwright.errors import ConfigError, DatasetError, UsageError
@@ -32,9 +32,10 @@ def source(tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize("workers", [1, 2])
 def test_the_transform_writes_the_bytes_of_the_component(source: Path, tmp_path: Path, workers: int) -> None:
-    recipe = transform_recipe(config_of(transform=TRANSFORM))
-    manifest = transform_images(ImageDataset.open(source), recipe, tmp_path / "own", workers=workers, quiet=True)
-    assert transform_dataset(str(source), recipe, tmp_path / "tfx").digest == manifest.digest
+    config, opened = config_of(transform=TRANSFORM), ImageDataset.open(source)
+    plan = plan_of_config(opened, config)
+    manifest = transform_images(opened, plan, tmp_path / "own", workers=workers, quiet=True)
+    assert transform_dataset(str(source), config, tmp_path / "tfx", beam=()).digest == manifest.digest
     files = {p.relative_to(tmp_path / "own") for p in (tmp_path / "own").rglob("*") if p.is_file()}
     assert len(files) > 10
     for file in files - {Path("build.json")}:
@@ -43,15 +44,16 @@ def test_the_transform_writes_the_bytes_of_the_component(source: Path, tmp_path:
 
 
 def test_a_finished_transform_is_found_and_another_one_is_refused(source: Path, tmp_path: Path) -> None:
-    opened, recipe = ImageDataset.open(source), transform_recipe(config_of(transform=TRANSFORM))
-    first = transform_images(opened, recipe, tmp_path / "out", workers=1, quiet=True)
-    assert transform_images(opened, recipe, tmp_path / "out", workers=1, quiet=True) == first
-    other = transform_recipe(config_of(transform={"size": (8, 8)}))
+    opened = ImageDataset.open(source)
+    plan = plan_of_config(opened, config_of(transform=TRANSFORM))
+    first = transform_images(opened, plan, tmp_path / "out", workers=1, quiet=True)
+    assert transform_images(opened, plan, tmp_path / "out", workers=1, quiet=True) == first
+    other = plan_of_config(opened, config_of(transform={"size": (8, 8)}))
     with pytest.raises(UsageError, match="contains another dataset"):
         transform_images(opened, other, tmp_path / "out", workers=1, quiet=True)
     (tmp_path / "other").mkdir()
     with pytest.raises(UsageError, match="exists already, and is no dataset"):
-        transform_images(opened, recipe, tmp_path / "other", workers=1, quiet=True)
+        transform_images(opened, plan, tmp_path / "other", workers=1, quiet=True)
 
 
 BLOCKED = """

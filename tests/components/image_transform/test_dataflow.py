@@ -229,7 +229,7 @@ def test_the_requests_for_image_transform(jobs, arguments, tmp_path, small_datas
         with pytest.raises(CheckFailed, match=r"FeatureStats\.pb: Beam's workers have not written it"):
             transform()
         assert not any(stores.tree(artifact.uri) for artifact in outputs.values())
-    check(jobs[0], "Numbers", "Spread", "WriteShard")
+    check(jobs[0], "Numbers", "Spread", "Call")
     check(jobs[-1], "Shards", "Spread", "Batches", "Statistics", "Keep", size=1_000_000)
     assert len(jobs) == 3
 

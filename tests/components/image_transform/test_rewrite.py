@@ -18,6 +18,7 @@ from shardwright.components.image_transform.transformed_features import stored_f
 from shardwright.config import TransformConfig
 from shardwright.dataset.reader import ImageDataset
 from shardwright.errors import DatasetError
+from shardwright.storage import parallel
 from shardwright.tfrecords.records import decode_example, frame, read_records
 
 CLASSES, COUNT = ("Fish", "Sugar"), 37
@@ -51,14 +52,15 @@ def test_records_come_in_order_and_as_each_does_alone(payloads, how, monkeypatch
     alone = [next(rewritten([payload], how)) for payload in payloads]
     assert [outcome.code for outcome, _ in alone if outcome.code] == ["truncated", "size_mismatch"]
     for most in (8 << 20, 700, 1):
-        monkeypatch.setattr(rewrite, "_MOST_BYTES", most)
+        monkeypatch.setattr(parallel, "_GROUP_BYTES", most)
         assert list(rewritten(iter(payloads), how)) == alone
+        assert list(rewritten(iter(payloads), how, threads=1)) == alone
     assert not list(rewritten([], how))
 
 
-@pytest.mark.parametrize(("most", "limit"), [(8 << 20, 21), (1, 7)])
+@pytest.mark.parametrize(("most", "limit"), [(8 << 20, 37), (1, 7)])
 def test_few_records_are_in_memory_at_a_time_and_fewer_large_ones(payloads, how, monkeypatch, most, limit):
-    monkeypatch.setattr(rewrite, "_MOST_BYTES", most)
+    monkeypatch.setattr(parallel, "_GROUP_BYTES", most)
     monkeypatch.setattr(rewrite, "usable_cores", lambda: 2)
     taken = written = ahead = 0
 

@@ -20,7 +20,7 @@ from property_tests import tries
 from shardwright.components.image_trainer.export.signatures import FlippedMean, ServedModel
 from shardwright.components.image_trainer.spec import TrainRecipe
 from shardwright.components.image_transform.serving_preprocess import as_ingested, exif_orientation
-from shardwright.components.image_transform.transform_recipe import ingest_image_options, transform_recipe
+from shardwright.components.image_transform.transform_recipe import ingest_image_options
 from shardwright.components.predictor.sources import servable
 from shardwright.config import parse_config
 from shardwright.config.images import ImagesConfig, images_config
@@ -196,7 +196,7 @@ def test_turned_images_are_served_as_they_were_trained_on(tmp_path: Path) -> Non
     )  # fmt: skip
     ingest(config, tmp_path / "in", quiet=True)
     source = ImageDataset.open(tmp_path / "in")
-    transform_dataset(str(tmp_path / "in"), transform_recipe(config), tmp_path / "made")
+    transform_dataset(str(tmp_path / "in"), config, tmp_path / "made")
     out, graph = (tmp_path / "made" / name for name in (EXAMPLES, GRAPH))
     spec: Any = SimpleNamespace(
         height=20, width=24, resize=policy, mean=None, std=None, multi=False, task="segmentation",

@@ -1,18 +1,28 @@
 """Texts as numbers: words, their ids in order, dense and sparse counts."""
 
 from collections import Counter
+from pathlib import Path
 
+import apache_beam as beam
+import build
 import pytest
 import tensorflow as tf
+import tensorflow_transform as tft
+import tensorflow_transform.beam as tft_beam
 from hypothesis import given
 from hypothesis import strategies as st
 from property_tests import tries
+from tensorflow_transform.tf_metadata import dataset_metadata, schema_utils
 
-from shardwright.components.image_transform.text import Text, outputs, text_values
+from shardwright.components.image_transform.text import Text, outputs, text_values, vocabulary_lines
+from shardwright.components.image_transform.transform_images import transform_images
+from shardwright.components.image_transform.transform_plan import plan_of_config
 from shardwright.components.image_transform.transformed_features import text_features
+from shardwright.components.runtime.beam import in_process_pipeline
 from shardwright.config.transform import TextConfig
+from shardwright.dataset.reader import ImageDataset
 from shardwright.loader.text_features import tokenize
-from shardwright.tfrecords.encode import encode_example
+from shardwright.tfrecords.encode import byte_strings, encode_example
 from shardwright.tfrecords.records import decode_example
 
 pytestmark = pytest.mark.slow
@@ -80,3 +90,45 @@ def test_the_graph_makes_of_several_images_what_is_stored_of_each(vocabulary: st
         ((name, made),) = outputs(places, "t", TextConfig(**options)).items()
         found = [row.numpy().tolist() for row in made]
         assert found == [stored(vocabulary, one, **options)[name] for one in texts]
+
+
+@pytest.mark.parametrize("most", [2, None])
+@pytest.mark.parametrize("words", [["sea", "sky", "sea", "üben", "a", "", "b\nc", "a", "z"], []])
+def test_a_vocabulary_is_that_of_tensorflow_transform(tmp_path: Path, words: list[str], most: int | None) -> None:
+    def preprocess(inputs: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
+        tft.vocabulary(inputs["t"], top_k=most, vocab_filename="words")
+        return dict(inputs)
+
+    metadata = dataset_metadata.DatasetMetadata(
+        schema_utils.schema_from_feature_spec({"t": tf.io.VarLenFeature(tf.string)})
+    )
+    with in_process_pipeline() as p, tft_beam.Context(temp_dir=str(tmp_path / "scratch")):
+        rows = p | beam.Create([{"t": words}])
+        made = (rows, metadata) | tft_beam.AnalyzeDataset(preprocess)
+        _ = made | tft_beam.WriteTransformFn(str(tmp_path / "graph"))
+    file = tft.TFTransformOutput(str(tmp_path / "graph")).vocabulary_file_by_name("words")
+    assert vocabulary_lines(Counter(word.encode() for word in words), most) == Path(file).read_bytes()
+
+
+def test_the_graph_has_the_words_of_the_stored_ids_where_an_image_was_rejected(tmp_path: Path) -> None:
+    """A word that only the rejected image has is the most frequent one, and moves all others."""
+
+    def change(number: int, example: dict[str, object]) -> dict[str, object]:
+        texts = byte_strings([b"lost lost lost lost" if number == 0 else b"sea sky sea"])
+        return {**example, "image/a/text": texts, **({"image/encoded": b"no image"} if number == 0 else {})}
+
+    source = build.dataset(tmp_path, counts={"train": [3]}, change=change)
+    text = {"image/a/text": {"vocabulary": 3, "output": "ids"}}
+    config = build.config(transform={"size": [8, 8], "text": text}, rejects={"max_fraction": 0.5})
+    opened = ImageDataset.open(source)
+    transform_images(opened, plan_of_config(opened, config), tmp_path / "out", graph=tmp_path / "graph", workers=1)
+    stored = [decode_example(record) for _, record in ImageDataset.open(tmp_path / "out").records("train")]
+    module = tf.saved_model.load(str(tmp_path / "graph/transform_fn"))
+    for example in stored:
+        inputs = {
+            "image/encoded": tf.constant([example["image/encoded"][0]]),
+            "image/class/text": tf.sparse.from_dense([["Fish"]]),
+            "image/a/text": tf.sparse.from_dense([example["image/a/text"]]),
+        }
+        ids = module.transform_fn(inputs)["image/a/text/ids"].values
+        assert ids.numpy().tolist() == example["image/a/text/ids"].tolist() == [2, 4, 2]

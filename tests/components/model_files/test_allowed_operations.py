@@ -140,8 +140,6 @@ _REASONS = {
     "predictor/convert_model.py": "after open_model; np.load reads what our process has written",
     "predictor/converted_answers.py": "reads what `convert` has just written",
     "pusher/clean_process.py": "check_answers checks the model before it starts this process",
-    "image_transform/analyze.py": "the TransformGraph that it has just written",
-    "image_transform/vocabularies.py": "the TransformGraph that it has just written",
 }
 
 

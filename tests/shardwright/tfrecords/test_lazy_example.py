@@ -16,8 +16,9 @@ from shardwright.tfrecords.encode import (
     ints,
     join_entries,
 )
-from shardwright.tfrecords.lazy_example import LazyExample
+from shardwright.tfrecords.lazy_example import LazyExample, ReplacedFeatures
 from shardwright.tfrecords.records import decode_example
+from shardwright.tfrecords.wire import delimited
 
 FEATURES = st.dictionaries(
     st.text("ab/é", min_size=1, max_size=5),
@@ -67,6 +68,28 @@ def test_what_is_carried_is_written_as_it_was(features, parsed):
     assert join_entries(encode_entries(arrays)) == data
     # In two messages, which protobuf merges.
     assert LazyExample(b"\x0a\x00" + data).carry(parsed.__contains__).keys() == carried.keys()
+
+
+@given(FEATURES, FEATURES, st.sets(st.text("ab/é", min_size=1, max_size=2)))
+def test_an_example_with_features_replaced_is_that_of_all_of_them(features, new, lost):
+    lost |= set(new)
+    expected = {**{name: value for name, value in features.items() if name not in lost}, **new}
+    body = encode_example(features)
+    unsorted = b"".join(delimited(1, encode_entry(name, value)[2:]) for name, value in reversed(features.items()))
+    layouts = [body, b"\x0a\x00" + body]
+    if all(len(encode_entry(name, value)) < 128 for name, value in features.items()):
+        layouts.append(delimited(1, unsorted))
+    for data in layouts:
+        example = LazyExample(data)
+        assert b"".join(example.replaced(lost.__contains__, new)) == encode_example(expected)
+        made, seen = LazyExample(encode_example(expected)), ReplacedFeatures(example, new)
+        for name in expected:
+            assert same(seen.get(name), made.get(name))
+            assert (seen.first(name), seen.packed(name), seen.length(name)) == (
+                made.first(name),
+                made.packed(name),
+                made.length(name),
+            )
 
 
 def test_damage_is_an_error_whether_a_feature_is_parsed_or_carried():
