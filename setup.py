@@ -127,7 +127,7 @@ setup(
         if "__pycache__" not in package and not package.startswith("shardwright.docs")
     ],
     package_data={
-        "": ["*.pbtxt", "*.yaml", "*.schema.json", "*.html", "*.css", "*.txt", "*.pyi", "py.typed"],
+        "": ["*.pbtxt", "*.yaml", "*.schema.json", "*.html", "*.css", "*.js", "*.txt", "*.pyi", "py.typed"],
         "shardwright": ["docs/*.md", "docs/*/*.md"],  # for `shardwright docs`
     },
     install_requires=BASE,

@@ -172,7 +172,7 @@ FORMATS = (
         name="label_studio", reader="label_studio:LabelStudio",
         meaning="Label Studio's JSON: polygons, boxes, ellipses, brush strokes, choices",
         page="annotation-tools.md#label-studio", masks="polygons, ellipses, brush strokes", boxes=True,
-        classes="`choices`", sizes=True,
+        classes="`choices`", sizes=True, exports=("label_studio",),
     ),
     LabelFormat(
         name="via_json", reader="via:ViaJson", constructor="Via",

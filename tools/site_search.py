@@ -27,6 +27,7 @@ TERMS: dict[str, str] = {
     "add a format": "how-to/add-a-format.html",
     "webdataset": "formats/tfrecords.html#webdatasets-tar-files",
     "bounding boxes": "formats/tables.html#bounding-boxes",
+    "wrong labels": "tutorials/review-labels.html",
     "image classification": "tutorials/image-folders.html",
     "duplicate images": "how-to/images.html",
     "data leakage": "how-to/splits.html#prevent-data-leakage",

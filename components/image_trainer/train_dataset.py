@@ -180,7 +180,7 @@ def train(
         if config is None and transform is None and opened.manifest.kind != _TRANSFORMED:
             transform = _size_of(model)
     given = {"transform": transform, "loader": loader, "trainer": trainer, "evaluator": evaluator, "rejects": rejects}
-    chosen = _config(opened, config, {name: value for name, value in given.items() if value is not None})
+    chosen = training_config(opened, config, {name: value for name, value in given.items() if value is not None})
     if begun is not None:
         chosen = begun.into(chosen)
         _check_fits(model, opened, chosen)
@@ -198,7 +198,7 @@ def train(
     weights = chosen.resolve(chosen.trainer.weights) if chosen.trainer.weights else ""
     if begun is not None:
         weights = _keep(begun, folder / TRAINING)
-    images = _transformed(opened, chosen, folder, workers)
+    images = transformed(opened, chosen, folder, workers)
     start = chosen.trainer.warm_start
     warm = chosen.resolve(start) if start != TrainerConfig.warm_start else ""
     spec = train_and_export(
@@ -221,7 +221,7 @@ def train(
     )
 
 
-def _config(
+def training_config(
     dataset: ImageDataset, config: str | os.PathLike[str] | Mapping[str, Any] | Config | None, given: Mapping[str, Any]
 ) -> Config:
     """Returns the configuration of a training, whose task must be that of the dataset."""
@@ -238,7 +238,7 @@ def _config(
     return dataclasses.replace(loaded, **sections)
 
 
-def _transformed(opened: ImageDataset, config: Config, folder: Path, workers: int | None) -> Path:
+def transformed(opened: ImageDataset, config: Config, folder: Path, workers: int | None = None) -> Path:
     """Returns the folder of the dataset to train on, which is made if the given one is not transformed."""
     if opened.manifest.kind == _TRANSFORMED:
         if is_remote(opened.root):

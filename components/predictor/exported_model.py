@@ -199,13 +199,13 @@ def open_model(place: str, *, trusted: bool = False) -> ExportedModel:
             "train it by shardwright.train(…, model=…), which exports it."
         )
     try:
-        training, preparation = _read(folder, "training"), _read(folder, "preparation")
+        training, preparation = read_asset(folder, "training"), read_asset(folder, "preparation")
         loaded = load_saved_model(folder, trusted=trusted)
         return ExportedModel(
             folder=os.fspath(folder),
             task=training["task"],
             multi=training["multi"],
-            classes=tuple(_read(folder, "classes")),
+            classes=tuple(read_asset(folder, "classes")),
             height=preparation["height"],
             width=preparation["width"],
             resize=preparation["resize"],
@@ -222,6 +222,7 @@ def open_model(place: str, *, trusted: bool = False) -> ExportedModel:
         ) from None
 
 
-def _read(folder: Path, name: str) -> Any:
+def read_asset(folder: Path, name: str) -> Any:
+    """Returns the content of an asset of a SavedModel, checked: `training`, `preparation` or `classes`."""
     text = Path(folder, "assets", f"{name}.json").read_text(encoding="utf-8")
     return _RECORDS[name](parse_untrusted_json(text), f"{name}.json")

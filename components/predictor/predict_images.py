@@ -225,11 +225,9 @@ def write_part(number: int, work: PredictionWork, shown: Progress | None = None)
     failures: list[Failure] = []
     images = rows = 0
     stored = work.source.is_stored(model)
-    reads = iter(work.source.part(number).read(model))
-    while batch := list(itertools.islice(reads, work.options.batch_size)):
-        failures += [read.failure for read in batch if read.failure]
-        answers, undecodable = _answers(model, [read for read in batch if not read.failure], work.texts, stored)
-        failures += undecodable
+    reads = work.source.part(number).read(model)
+    for answers, failed in answer_images(model, reads, work.texts, stored, work.options.batch_size):
+        failures += failed
         for read, answer in answers:
             image = Predicted(read.key, read.frames)
             if table is None:
@@ -241,7 +239,7 @@ def write_part(number: int, work: PredictionWork, shown: Progress | None = None)
                 rows += len(given)
             images += 1
         if shown is not None:
-            shown.advance(len(batch))
+            shown.advance(len(answers) + len(failed))
     if table is None:
         with io.BytesIO() as packed:
             record_writer = RecordWriter(packed)
@@ -363,9 +361,30 @@ def _checked_target(out: str, form: str) -> str:
     return str(target)
 
 
+Answers = list[tuple[ReadImage, dict[str, Any]]]
+
+
+def answer_images(
+    model: ExportedModel, reads: Iterator[ReadImage], texts: Texts, stored: bool, batch_size: int
+) -> Iterator[tuple[Answers, list[Failure]]]:
+    """Yields the answers of a model for a batch after the other, and the images that are left out.
+
+    Args:
+        model: the model.
+        reads: the images.
+        texts: texts by key, in the place of those that were read.
+        stored: see `ExportedModel.answer`.
+        batch_size: images per batch.
+    """
+    reads = iter(reads)
+    while batch := list(itertools.islice(reads, batch_size)):
+        answers, undecodable = _answers(model, [read for read in batch if not read.failure], texts, stored)
+        yield answers, [*(read.failure for read in batch if read.failure), *undecodable]
+
+
 def _answers(
     model: ExportedModel, reads: Sequence[ReadImage], texts: Texts, stored: bool
-) -> tuple[list[tuple[ReadImage, dict[str, Any]]], list[Failure]]:
+) -> tuple[Answers, list[Failure]]:
     """Predicts for every image; if one breaks the batch, each is predicted alone."""
     import tensorflow as tf
 

@@ -348,7 +348,12 @@ CHANGE = {
             DATASET,
             arg("labels", "FILE", "a table or COCO JSON, or its URL; as input.labels.path"),
             OUT,
-            choice("--unlisted-images", ("auto", "empty", "reject", "fail"), "images without a row", default="auto"),
+            choice(
+                "--unlisted-images",
+                ("auto", "empty", "reject", "fail", "keep"),
+                "images without a row; keep: they keep their annotations",
+                default="auto",
+            ),
             choice(
                 "--format",
                 (AUTO, *(row.name for row in FORMATS if row.relabels)),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from shardwright.label_formats import EXPORTS
 from shardwright.pipelines.commands.entry import (
     CONFIG,
     FORCE,
@@ -70,6 +71,41 @@ MODEL = {
             FORCE,
             json("print what was done as JSON"),
         ),
+    ),
+    "review": Entry(
+        "show doubtful annotations, or what to label next",
+        "Ranks annotated images by how much the model doubts their annotations, or a folder of new images by how much "
+        "labeling them would teach it. Writes a page to mark what is right, a table, and files for annotation tools.",
+        "review runs/photos --out review --folds 5",
+        "tutorials/review-labels.md",
+        (
+            MODEL_PLACE,
+            arg("--out", "DIR", "folder to make", required=True),
+            arg("--dataset", "DIR", "annotated images (default: those that the model was trained on)"),
+            arg("--split", "NAME", "only these splits (default: all but train)", nargs="+", default=[]),
+            arg("--folds", "K", "also review train, by K models that are trained on other parts", type=int, default=0),
+            arg("--config", "FILE", "configuration of these trainings (default: the options of the model)"),
+            arg("--images", "FOLDER", "instead: choose among new images what to label next"),
+            arg("--count", "N", "images of the page (default 100)", type=int, default=100),
+            choice("--export-format", EXPORTS, "also write the images with the predictions for a tool", default=""),
+            TRUST,
+            json("print what was found as JSON"),
+        ),
+    ),
+    "try": Entry(
+        "try a model in the browser",
+        "Serves one page on this machine only: drop photographs on it, and see masks or classes. Ctrl-C ends it.",
+        "try runs/photos",
+        "how-to/predict.md#try-a-model-in-the-browser",
+        (
+            MODEL_PLACE,
+            arg("--dataset", "DIR", "dataset whose images can be shown with their annotations, by their keys"),
+            arg("--port", "N", "port (default: any free one)", type=int, default=0),
+            flag("--unblessed", "MODEL is a run: its last model, though it is not blessed"),
+            TRUST,
+            json("print the address as JSON"),
+        ),
+        "try_model:run",
     ),
     "lineage": Entry(
         "show what a model or a dataset was made of",

@@ -41,7 +41,7 @@ def run(options: Namespace) -> int:
         tuple(options.size) if options.size else None,
         options.outputs,
     )
-    model = _last_model(options.model) if options.unblessed else options.model
+    model = last_model(options.model) if options.unblessed else options.model
     with quiet_libraries():
         made = predict(
             model,
@@ -67,7 +67,7 @@ def run(options: Namespace) -> int:
     return code
 
 
-def _last_model(run: str) -> str:
+def last_model(run: str) -> str:
     """Returns the model that a run trained last, and says which."""
     from shardwright.pipelines.runs.metadata_store import last_model
 

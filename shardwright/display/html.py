@@ -6,10 +6,13 @@ are untrusted: `isolate` writes invisible characters as numbers, limits the leng
 
 from __future__ import annotations
 
+import base64
+import hashlib
+import json
 import unicodedata
 from collections.abc import Iterable, Sequence
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from markupsafe import Markup, escape
 
@@ -71,6 +74,20 @@ def _notebook() -> Any:
     return _environment().get_template("notebook.html").module
 
 
+class PageScript(NamedTuple):
+    """The script of a page.
+
+    Attributes:
+        name: its template.
+        data: plain values, which it reads from the element `data`.
+        served: whether it asks the server of the page; by default the page is a file.
+    """
+
+    name: str
+    data: Any
+    served: bool = False
+
+
 def document(
     name: str,
     kicker: str,
@@ -81,6 +98,7 @@ def document(
     title: str = "",
     links: Sequence[tuple[str, str]] = (),
     ending: str = "",
+    script: PageScript | None = None,
 ) -> str:
     """Renders a whole page.
 
@@ -93,7 +111,10 @@ def document(
         title: title of the window; by default the heading.
         links: anchor and text of each link in the navigation; by default one to the content.
         ending: a sentence at the end.
+        script: of the page; by default it has none.
     """
+    code = "" if script is None else _environment().get_template(script.name).render().strip()
+    digest = base64.b64encode(hashlib.sha256(code.encode("utf-8")).digest()).decode("ascii")
     return (
         _environment()
         .get_template("page.html")
@@ -106,8 +127,20 @@ def document(
             title=title or name,
             links=links or [("main", name)],
             ending=ending,
+            script=Markup(code),  # noqa: S704 -- of the package
+            digest=digest,
+            served=script is not None and script.served,
+            data=_json_in_html(None if script is None else script.data),
         )
     )
+
+
+def _json_in_html(value: Any) -> Markup:
+    """Returns plain values as JSON in which no character means something to HTML."""
+    text = json.dumps(value, separators=(",", ":"))  # ASCII.
+    for sign in "<>&":
+        text = text.replace(sign, f"\\u{ord(sign):04x}")
+    return Markup(text)  # noqa: S704
 
 
 def section(ident: str, title: str, *parts: str, lead: str = "") -> Markup:
@@ -223,6 +256,22 @@ def with_share(value: str, share: str) -> Markup:
 def switch(ident: str, text: str) -> Markup:
     """Returns a check box that is checked."""
     return _parts().switch(ident, text)
+
+
+def marked(
+    number: int, name: str, below: str, panels: str, choices: Iterable[tuple[str, str]], more: Sequence[str]
+) -> Markup:
+    """Returns an image with the buttons that mark it.
+
+    Args:
+        number: its place on the page.
+        name: the untrusted name of the image.
+        below: a line below the name.
+        panels: its pictures.
+        choices: value and text of each mark.
+        more: untrusted names of classes that can be chosen, too; their marks are their numbers.
+    """
+    return _parts().marked(number, name, below, panels, choices, more)
 
 
 def thumbnail(picture: Picture, words: str) -> Markup:

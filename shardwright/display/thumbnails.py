@@ -91,12 +91,13 @@ class Picture:
         return len(self.image) + len(self.overlay)
 
 
-def picture_of(stored: StoredImage, labels: Sequence[int] = ()) -> Picture:
+def picture_of(stored: StoredImage, labels: Sequence[int] = (), masks: Sequence[Runs] | None = None) -> Picture:
     """Makes the small picture of an image.
 
     Args:
         stored: the image.
         labels: the classes whose masks are shown.
+        masks: the masks of all classes in the stored frame; by default those that are stored.
     """
     height, width = stored.size
     if not height or not width:
@@ -107,9 +108,9 @@ def picture_of(stored: StoredImage, labels: Sequence[int] = ()) -> Picture:
     # A browser enlarges more smoothly, and for fewer bytes.
     small = displayed(stored, *fitted(*shape, most=1))
     image = "" if small is None else data_url("jpeg", small, quality=_QUALITY)
-    masks = [(label, stored.runs(label)) for label in labels]
+    drawn = [(label, stored.runs(label) if masks is None else masks[label]) for label in labels]
     overlay = _overlay(
-        [(label, runs) for label, runs in masks if len(runs)], (height, width), orientation, rows, columns
+        [(label, runs) for label, runs in drawn if len(runs)], (height, width), orientation, rows, columns
     )
     return Picture(image, overlay, columns, rows)
 

@@ -15,7 +15,6 @@ from __future__ import annotations
 import csv
 import json
 import os
-import re
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, replace
@@ -30,7 +29,7 @@ from shardwright.dataset.example_view import ExampleReader, ExampleView
 from shardwright.dataset.manifest import IGNORED, MASKS, MULTI, NONE, SINGLE, Manifest
 from shardwright.dataset.reader import ImageDataset
 from shardwright.edit.export_containers import ArrayRecord, Parquet, WebDataset
-from shardwright.edit.export_tools import Coco, ImageFolder, LabelMe, Voc, Yolo
+from shardwright.edit.export_tools import Coco, ImageFolder, LabelMe, LabelStudio, Voc, Yolo
 from shardwright.edit.export_writer import (
     BOXES,
     FURTHER,
@@ -74,6 +73,7 @@ from shardwright.storage import is_remote, read_bytes
 from shardwright.storage.fingerprint import fingerprint
 from shardwright.storage.paths import check_not_inside, check_replaceable, check_utf8
 from shardwright.storage.whole_files import appear, assembling
+from shardwright.text.escaping import spreadsheet_cell
 from shardwright.untrusted.json_text import parse_untrusted_json
 
 TABLE, PICTURES, NEITHER, POLYGONS = "csv", "png", "none", "polygons"
@@ -87,12 +87,11 @@ _LABEL_HEAD = ("image", "label")
 # Python deletes folders by recursion, and needs an open file for each.
 _DEEPEST = 200
 _LONGEST_NAME = 255
-# What a cell begins with that spreadsheets take for a formula, and not for a number.
-_FORMULA = re.compile(r"[=+\-@\t\r](?!\d+(\.\d+)?$)")
 WRITERS: dict[str, type[Writer]] = {
     "arrayrecord": ArrayRecord,
     "coco": Coco,
     "imagefolder": ImageFolder,
+    "label_studio": LabelStudio,
     "labelme": LabelMe,
     "parquet": Parquet,
     "voc": Voc,
@@ -115,8 +114,8 @@ class ExportOptions:
         table: columns of the CSV of masks, of `image_label`, `image_class`, `image`.
         splits: only images of these; empty for all.
         classes: only images that have one of these; empty for all.
-        to: `csv`, for which the options above are, or another format: `arrayrecord`, `coco`, `imagefolder`, `labelme`,
-            `parquet`, `voc`, `webdataset` or `yolo`.
+        to: `csv`, for which the options above are, or another format: `arrayrecord`, `coco`, `imagefolder`,
+            `label_studio`, `labelme`, `parquet`, `voc`, `webdataset` or `yolo`.
         raw: write names into the CSV as they are; by default one that a spreadsheet takes for a formula gets a `'`.
 
     Raises:
@@ -382,10 +381,11 @@ class _Writer:
     def _quoted(self, row: tuple[str, ...], counts: dict[str, int]) -> tuple[str, ...]:
         """Returns a row whose names no spreadsheet takes for formulas; run lengths, which are ours, stay."""
         names = row[:-1] if self._masked else row
-        if self._options.raw or not any(map(_FORMULA.match, names)):
+        plain = tuple(map(spreadsheet_cell, names))
+        if self._options.raw or plain == names:
             return row
         counts["quoted"] += 1
-        return (*(f"'{name}" if _FORMULA.match(name) else name for name in names), *row[len(names) :])
+        return (*plain, *row[len(names) :])
 
     def _pictures(self, name: str, view: ExampleView) -> int:
         written = 0

@@ -1,4 +1,4 @@
-"""Writers for annotation tools and class folders: COCO, Pascal VOC, YOLO, LabelMe, ImageFolder."""
+"""Writers for annotation tools and class folders: COCO, Pascal VOC, YOLO, LabelMe, Label Studio, ImageFolder."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ import json
 from collections.abc import Sequence
 from itertools import product
 from typing import Any
-from xml.sax.saxutils import escape
+from urllib.parse import quote
+from xml.sax.saxutils import escape, quoteattr
 
 import numpy as np
 
@@ -234,6 +235,46 @@ class LabelMe(Writer):
             "imageWidth": image.width,
         }
         self._write(f"{IMAGES}/{stem(image.key)}.json", json.dumps(document, ensure_ascii=False, indent=1) + "\n")
+
+
+class LabelStudio(Writer):
+    """Label Studio: `tasks.json` and the interface of the project, `labeling.xml`; masks as polygons, or choices.
+
+    A task names its image as that of a local storage of the exported folder.
+    """
+
+    HOLDS = frozenset((MASKS, SINGLE, MULTI))
+    DISPLAYED = True
+
+    def __init__(self, new_file: NewFile, manifest: Manifest, *, polygons: bool = False) -> None:
+        super().__init__(new_file, manifest, polygons=polygons)
+        self._kind = "polygonlabels" if manifest.labels == MASKS else "choices"
+        self._tasks: list[dict[str, Any]] = []
+
+    def add(self, image: ExportedImage) -> None:
+        self._write(f"{IMAGES}/{image.key}", image.data)
+        scale = np.array([100 / image.width, 100 / image.height])
+        values: list[dict[str, Any]] = [
+            {"points": (part * scale).tolist(), "closed": True, self._kind: [self._classes[label]]}
+            for label, runs in image.masks.items()
+            for part in outlines(runs, image.height, image.width)
+        ]
+        if self._manifest.labels != MASKS:
+            values = [{self._kind: [self._classes[label] for label in image.labels]}]
+        size = {"original_width": image.width, "original_height": image.height, "image_rotation": 0}
+        common = {**size, "from_name": "label", "to_name": "image", "type": self._kind}
+        results = [{**common, "id": f"{number}", "value": value} for number, value in enumerate(values)]
+        address = f"/data/local-files/?d={quote(f'{IMAGES}/{image.key}')}"
+        self._tasks.append({"data": {"image": address}, "annotations": [{"result": results}]})
+
+    def finish(self) -> None:
+        masks = self._kind == "polygonlabels"
+        tag, row = ("PolygonLabels", "Label") if masks else ("Choices", "Choice")
+        several = ' choice="multiple"' if self._manifest.labels == MULTI else ""
+        names = "".join(f"<{row} value={quoteattr(name)}/>" for name in self._classes)
+        control = f'<{tag} name="label" toName="image"{several}>{names}</{tag}>'
+        self._write("labeling.xml", f'<View><Image name="image" value="$image"/>{control}</View>\n')
+        self._write("tasks.json", json.dumps(self._tasks, ensure_ascii=False) + "\n")
 
 
 def _shape(label: str, kind: str, points: Sequence[Sequence[float]], mask: str | None) -> dict[str, Any]:

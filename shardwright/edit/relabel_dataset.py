@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import dataclasses
 import os
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
+
+import numpy as np
 
 from shardwright.config.canonical import recipe_options
 from shardwright.config.images import KEEP
@@ -17,11 +19,22 @@ from shardwright.config.input import LabelsConfig
 from shardwright.config.shards import TF_VISION, ShardsConfig
 from shardwright.dataset.example_view import ExampleReader
 from shardwright.dataset.ledger import MISSING_IMAGE, REJECTED, UNLISTED, WRITTEN, LedgerRow
-from shardwright.dataset.manifest import AREA, IGNORED, MASK_PREFIX, MASKS, RLE, Manifest, mask_feature
+from shardwright.dataset.manifest import (
+    AREA,
+    IGNORED,
+    MASK_PREFIX,
+    MASKS,
+    MULTI,
+    NONE,
+    RLE,
+    SINGLE,
+    Manifest,
+    mask_feature,
+)
 from shardwright.dataset.random_access import RecordLocation, read_record
 from shardwright.dataset.reader import ImageDataset
 from shardwright.duplicates.find import CONFLICTING
-from shardwright.edit.derive import Derived, derive, folder_of_images
+from shardwright.edit.derive import Derived, derive, every, folder_of_images
 from shardwright.errors import AnnotationError, CheckFailed, UsageError
 from shardwright.formats.base import BACKGROUND, IGNORE, Annotation, AnnotationFormat, Images, Request, Survey, shorten
 from shardwright.formats.detect import open_source
@@ -39,8 +52,8 @@ from shardwright.storage import is_remote
 from shardwright.tfrecords.encode import FeatureValue, byte_strings, ints, pack_arrays
 from shardwright.tfrecords.lazy_example import LazyExample, ReplacedFeatures
 
-AUTO, EMPTY, REJECT, FAIL = "auto", "empty", "reject", "fail"
-_WAYS = (AUTO, EMPTY, REJECT, FAIL)
+AUTO, EMPTY, REJECT, FAIL, UNCHANGED = "auto", "empty", "reject", "fail", "keep"
+_WAYS = (AUTO, EMPTY, REJECT, FAIL, UNCHANGED)
 _SHOWN = 3
 _OF_CLASSES = ("image/class/label", "image/class/text")
 _BEFORE = " (by the annotations before this relabel)"
@@ -65,7 +78,8 @@ def relabel(
         labels: a file of annotations, or its URL.
         out: folder to make.
         read_as: options of their format that are not to be detected.
-        unlisted: the treatment of images without annotations, as in `input.unlisted_images`.
+        unlisted: the treatment of images without annotations, as in `input.unlisted_images`; or `keep`, by which they
+            keep those that they have.
         shards: number and names of shards.
         quiet: show no progress.
 
@@ -77,7 +91,9 @@ def relabel(
         CheckFailed: nothing matched, an image is not listed and `unlisted` is `fail`, or the file has changed.
     """
     manifest = dataset.manifest
-    _check(dataset, unlisted)
+    if unlisted not in _WAYS:
+        raise UsageError(f"--unlisted-images: {unlisted!r} is not known. Use one of: {', '.join(_WAYS)}.")
+    check_annotatable(dataset)
     file = labels if is_remote(labels) else os.path.abspath(labels)
     export = find_export(file, "", manifest.task)
     read = SourceGuard.before([file, *(export.files if export else ())])
@@ -90,13 +106,10 @@ def relabel(
         rows.setdefault(keys[annotation.image], []).append(row)
     rejected = {key: (UNLISTED, f"{os.path.basename(labels)} has no row for it") for key in missing if way == REJECT}
     rejected |= {keys[i]: (refusal.code, refusal.reason) for i, refusal in survey.rejected.items()}
-    writer = _Writer(source, survey, rows, rejected, manifest.labels == MASKS)
-    kept = {name: kind for name, kind in manifest.features.items() if not name.startswith(MASK_PREFIX)}
-    changes = {
-        "classes": survey.classes,
-        "labels": MASKS if manifest.labels == MASKS else survey.labels,
-        "features": kept | (writer.kinds if manifest.labels == MASKS else {}),
-    }
+    form = AnnotatedRecords(tuple(survey.classes), MASKS if manifest.labels == MASKS else survey.labels, survey.ignore)
+    kept = missing if way == UNCHANGED else []
+    form = _with_kept(labels, manifest, form) if kept else form
+    writer = _Writer(source, survey, rows, rejected, form, manifest, kept)
     # The file was read twice, and its hash is in the recipe.
     read.check_unchanged()
     # The version by which the annotations were read; that of the dataset's recipe may be older.
@@ -106,7 +119,7 @@ def relabel(
     if export is not None:
         options["export"] = [read.checksum(path) for path in export.files]
     further, notes = _unmatched(dataset, survey)
-    how = Derived("relabel", options, row=_kept_row, outcome=writer.outcome, changes=changes, further_rows=further)
+    how = Derived("relabel", options, every, _kept_row, writer.outcome, form.changes(manifest), further_rows=further)
     return derive([dataset], out, how, shards=shards, quiet=quiet), (*survey.notes, *unlisted_notes, *notes)
 
 
@@ -146,9 +159,12 @@ def _unmatched(dataset: ImageDataset, survey: Survey) -> tuple[list[LedgerRow], 
     return list(rows.values()), notes
 
 
-def _check(dataset: ImageDataset, unlisted: str) -> None:
-    if unlisted not in _WAYS:
-        raise UsageError(f"--unlisted-images: {unlisted!r} is not known. Use one of: {', '.join(_WAYS)}.")
+def check_annotatable(dataset: ImageDataset) -> None:
+    """Checks whether records of a dataset can get other annotations.
+
+    Raises:
+        UsageError: it is transformed, or stores its features under other names.
+    """
     if dataset.manifest.kind == "transform":
         raise UsageError(
             f"{dataset.root}: is a transformed dataset, whose other features and statistics follow from its "
@@ -185,7 +201,8 @@ def _missing(labels: str, survey: Survey, keys: list[str], way: str) -> tuple[li
     if not missing or way == REJECT:
         return missing, []
     where = f"{len(missing)} of {counted(len(keys), 'image')} have no row in {os.path.basename(labels)}"
-    return missing, [f"{where}, and are written without annotations (--unlisted-images {way}): {shorten(missing)}"]
+    what = "keep their annotations" if way == UNCHANGED else "are written without annotations"
+    return missing, [f"{where}, and {what} (--unlisted-images {way}): {shorten(missing)}"]
 
 
 def _open(
@@ -244,6 +261,72 @@ def _open(
     return source, survey, keys
 
 
+def _with_kept(labels: str, manifest: Manifest, form: AnnotatedRecords) -> AnnotatedRecords:
+    """Returns the form of a dataset in which some images keep their annotations.
+
+    Raises:
+        CheckFailed: their classes would have other numbers or another meaning.
+    """
+    known = manifest.classes
+    if form.classes[: len(known)] != known or (manifest.labels, form.labels) == (SINGLE, MULTI):
+        raise CheckFailed(
+            f"{labels}: with --unlisted-images keep, its classes must be those of the dataset "
+            f"({', '.join(known[:_SHOWN])}; labels: {manifest.labels}), and they are "
+            f"{', '.join(form.classes[:_SHOWN])} (labels: {form.labels}). Name the classes as the dataset does, or "
+            "give a file of all images."
+        )
+    kind = form.labels if manifest.labels == NONE else manifest.labels
+    return dataclasses.replace(form, labels=kind, ignore=form.ignore or manifest.ignores)
+
+
+@dataclasses.dataclass(frozen=True)
+class AnnotatedRecords:
+    """The form of annotations in the records of a dataset.
+
+    Attributes:
+        classes: their names.
+        labels: `MASKS`, `SINGLE`, `MULTI` or `NONE`.
+        ignore: whether there are masks of ignored pixels.
+    """
+
+    classes: tuple[str, ...]
+    labels: str
+    ignore: bool = False
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the masks: the classes, and then the ignored pixels; empty without masks."""
+        return (*self.classes, *([IGNORED] if self.ignore else [])) if self.labels == MASKS else ()
+
+    def changes(self, manifest: Manifest) -> dict[str, Any]:
+        """Returns `Derived.changes` of a dataset whose records get such annotations."""
+        kept = {name: kind for name, kind in manifest.features.items() if not name.startswith(MASK_PREFIX)}
+        masks = {mask_feature(name, what): "int64" for name in self.names for what in (RLE, AREA)}
+        return {"classes": self.classes, "labels": self.labels, "features": kept | masks}
+
+    def put(self, key: str, payload: bytes, labels: Sequence[int], masks: Sequence[Runs] = ()) -> RecordResult:
+        """Returns a record with other annotations.
+
+        Args:
+            key: its key.
+            payload: the record.
+            labels: numbers of the classes; those of masks follow from them.
+            masks: in the stored frame, by `names`.
+        """
+        example = LazyExample(payload)
+        features: dict[str, FeatureValue] = {}
+        if masks:
+            labels = [label for label, runs in enumerate(masks[: len(self.classes)]) if len(runs)]
+        for name, runs in zip(self.names, masks, strict=True):
+            features[mask_feature(name)] = ints(runs.reshape(-1))
+            features[mask_feature(name, AREA)] = area(runs)
+        features["image/class/label"] = ints(labels)
+        features["image/class/text"] = byte_strings([self.classes[label].encode("utf-8") for label in labels])
+        features = pack_arrays(features)
+        pieces = example.replaced(lambda name: name.startswith(MASK_PREFIX) or name in _OF_CLASSES, features)
+        return RecordResult(key, pieces, values=ReplacedFeatures(example, features))
+
+
 class _Writer:
     """Puts annotations into records."""
 
@@ -253,47 +336,49 @@ class _Writer:
         survey: Survey,
         rows: Mapping[str, list[Annotation]],
         rejected: Mapping[str, tuple[str, str]],
-        masked: bool,
+        form: AnnotatedRecords,
+        manifest: Manifest,
+        kept: Collection[str],
     ) -> None:
-        self._source, self._survey, self._rows, self._rejected, self._masked = source, survey, rows, rejected, masked
-        # The classes, and then the mask of ignored pixels.
-        self._names = (*survey.classes, *([IGNORED] if survey.ignore else []))
-        self.kinds = {mask_feature(name, what): "int64" for name in self._names for what in (RLE, AREA)}
+        self._source, self._survey, self._rows, self._rejected = source, survey, rows, rejected
+        self._form, self._kept, self._reader = form, frozenset(kept), ExampleReader(manifest)
 
     def outcome(self, key: str, payload: bytes) -> RecordResult:
         """Returns the result of a record."""
         if key in self._rejected:
             return RecordResult(key, None, REJECTED, *self._rejected[key])
-        example = LazyExample(payload)
-        features: dict[str, FeatureValue] = {}
+        if key in self._kept:
+            return self._keep(key, payload)
         rows = self._rows.get(key, [])
         listed = [row.label for row in rows if row.label >= 0]
         labels = listed if self._survey.ordered else sorted(set(listed))
-        if self._masked:
+        masks: list[Runs] = []
+        if self._form.names:
+            example = LazyExample(payload)
             height, width = (int(example.number(f"image/{side}") or 0) for side in ("height", "width"))
             try:
                 masks = self._masks(rows, height, width)
             except AnnotationError as error:
                 return RecordResult(key, None, REJECTED, error.code, f"{self._source.name}: {error}")
-            labels = [label for label, runs in enumerate(masks[: len(self._survey.classes)]) if len(runs)]
-            for name, runs in zip(self._names, masks, strict=True):
-                features[mask_feature(name)] = ints(runs.reshape(-1))
-                features[mask_feature(name, AREA)] = area(runs)
-        features["image/class/label"] = ints(labels)
-        features["image/class/text"] = byte_strings([self._survey.classes[label].encode("utf-8") for label in labels])
-        features = pack_arrays(features)
-        pieces = example.replaced(lambda name: name.startswith(MASK_PREFIX) or name in _OF_CLASSES, features)
-        return RecordResult(key, pieces, values=ReplacedFeatures(example, features))
+        return self._form.put(key, payload, labels, masks)
+
+    def _keep(self, key: str, payload: bytes) -> RecordResult:
+        """Returns a record with its annotations, and no mask of the classes that are new."""
+        view, nothing = self._reader.read(key, payload), np.empty((0, 2), np.int64)
+        known = range(len(self._reader.classes))
+        masks = [view.runs(label) if label in known else nothing for label in range(len(self._form.classes))]
+        kept = [*masks, *([view.ignored] if self._form.ignore else [])] if self._form.names else []
+        return self._form.put(key, payload, view.labels, kept)
 
     def _masks(self, rows: list[Annotation], height: int, width: int) -> list[Runs]:
-        parts: list[list[Runs]] = [[] for _ in self._names]
+        parts: list[list[Runs]] = [[] for _ in self._form.names]
         for _, label, text, *_ in rows:
             if text is not None:
                 for drawn, runs in self._source.dialect.masks(label, text, height=height, width=width):
                     if drawn == BACKGROUND:
                         parts = [[subtract(union(before), runs)] if before else [] for before in parts]
                     # `IGNORE` is -1: the last one.
-                    elif drawn != IGNORE or self._survey.ignore:
+                    elif drawn != IGNORE or self._form.ignore:
                         parts[drawn].append(runs)
         plain = isinstance(self._source.dialect, Dialect)  # Then the runs of a row are sorted and merged already.
         return [runs[0] if plain and len(runs) == 1 else union(runs) for runs in parts]

@@ -62,12 +62,14 @@ COMMANDS: dict[str, str] = {
     "deliver": "vertex",
     "predict": "tf",
     "preflight": "tf",
+    "review": "tf",
     "run": "tfx",
     "schedule": "vertex",
     "schema": "tfx",
     "status": "vertex",
     "submit": "vertex",
     "transform": "tf",
+    "try": "tf",
 }
 
 

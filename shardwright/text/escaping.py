@@ -24,6 +24,8 @@ _BLANK = re.compile("[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180d\u180f\u3164\uf
 _NOT_PLAIN = re.compile("[^\x20-\x7e]")
 _NOT_PLAIN_LINES = re.compile("[^\x20-\x7e\n]")
 _NOT_ASCII = re.compile("[^\x00-\x7f]")
+# What a cell begins with that spreadsheets take for a formula, and not for a number.
+_FORMULA = re.compile(r"[=+\-@\t\r](?!\d+(\.\d+)?$)")
 
 
 def _as_json(character: str) -> str:
@@ -44,6 +46,11 @@ def escape(text: str, *, lines: bool = False, escaped: Callable[[str], str] = _a
     return (_NOT_PLAIN_LINES if lines else _NOT_PLAIN).sub(
         lambda match: escaped(match[0]) if _is_hidden(match[0]) else match[0], text
     )
+
+
+def spreadsheet_cell(text: str) -> str:
+    """Returns an untrusted text for a table that people open in a spreadsheet: none is taken for a formula."""
+    return f"'{text}" if _FORMULA.match(text) else text
 
 
 def escape_message(text: str) -> str:

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from ingesting import examples, ledger, run
 
+from shardwright.dataset.reader import ImageDataset
 from shardwright.edit import relabel_dataset as relabeling
 from shardwright.pipelines.cli import main
 from shardwright.verify import verify
@@ -65,7 +66,58 @@ def test_what_does_not_fit_is_rejected_or_stops(image_input, tmp_path, capsys):
     assert "no row matches an image. Its rows name other.jpg" in capsys.readouterr().err
     assert main(["relabel", ds, str(tmp_path / "gone.csv"), "--out", str(tmp_path / "x")]) == 2
     with pytest.raises(SystemExit):
-        main(["relabel", ds, str(table), "--out", out, "--unlisted-images", "keep"])
+        main(["relabel", ds, str(table), "--out", out, "--unlisted-images", "never"])
+
+
+def test_a_file_of_some_images_leaves_the_others_as_they_are(image_input, tmp_path, capsys):
+    """A review corrects some images; before, a file of these emptied all others."""
+    raw = image_input(tmp_path / "in", layout="image_label", images=6)
+    run(raw, tmp_path / "ds", workers=1)
+    ds, table = str(tmp_path / "ds"), tmp_path / "new.csv"
+    table.write_text("Image_Label,EncodedPixels\n000.jpg_Fish,1 5\n001.jpg_Whale,3 4\n")
+    arguments = ["relabel", ds, str(table), "--unlisted-images", "keep"]
+    assert main([*arguments, "--out", str(tmp_path / "new")]) == 0
+    assert "4 of 6 images have no row in new.csv, and keep their annotations" in capsys.readouterr().out
+    before, after = examples(ds), examples(tmp_path / "new")
+    names = ImageDataset.open(ds).manifest.classes
+    assert ImageDataset.open(tmp_path / "new").manifest.classes == (*names, "Whale")
+    assert after["000.jpg"]["image/segmentation/Fish/rle"].tolist() == [0, 5]
+    assert after["001.jpg"]["image/segmentation/Whale/rle"].tolist() == [2, 4]
+    for key in ("002.jpg", "003.jpg", "004.jpg", "005.jpg"):
+        assert all(np.array_equal(before[key][name], after[key][name]) for name in before[key])
+        assert after[key]["image/segmentation/Whale/area"].tolist() == [0]
+    assert any(before[key]["image/class/label"].size for key in ("002.jpg", "003.jpg", "004.jpg", "005.jpg"))
+    assert verify(tmp_path / "new", workers=1, deep=True, quiet=True).findings == ()
+    table.write_text("Image_Label,EncodedPixels\n000.jpg_1,1 5\n001.jpg_2,3 4\n")
+    assert main([*arguments, "--out", str(tmp_path / "numbers")]) == 1
+    assert "its classes must be those of the dataset" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("labels", ["single", "multi"])
+def test_a_file_of_some_classes_keeps_the_others(image_input, tmp_path, labels, capsys):
+    raw = image_input(tmp_path / "in", layout="label_csv", images=6)
+    file = tmp_path / "in" / "labels.csv"
+    rows = [f"{number:03d}.jpg,{'Fish' if number % 2 else 'Sugar'}" for number in range(6)]
+    if labels == "multi":
+        rows += ["002.jpg,Fish"]
+        raw["input"]["labels"]["multi_label"] = True
+    file.write_text("\n".join(["image,label", *rows]) + "\n")
+    raw["input"].pop("classes", None)
+    run(raw, tmp_path / "ds", workers=1)
+    table = tmp_path / "new.csv"
+    table.write_text("image,label,mark\n000.jpg,Fish,prediction\n")
+    new = str(tmp_path / "new")
+    assert main(["relabel", str(tmp_path / "ds"), str(table), "--unlisted-images", "keep", "--out", new]) == 0
+    before, after = examples(tmp_path / "ds"), examples(new)
+    changed = [
+        key for key in before if not np.array_equal(before[key]["image/class/label"], after[key]["image/class/label"])
+    ]
+    assert changed == ["000.jpg"]
+    assert ImageDataset.open(new).manifest.labels == labels == ImageDataset.open(tmp_path / "ds").manifest.labels
+    if labels == "single":
+        table.write_text("image,Fish,Sugar\n000.jpg,1,1\n001.jpg,1,0\n")
+        assert main(["relabel", str(tmp_path / "ds"), str(table), "--unlisted-images", "keep", "--out", f"{new}2"]) == 1
+        assert "labels: multi" in capsys.readouterr().err
 
 
 def test_run_lengths_of_the_files_are_refused_where_images_are_stored_in_another_size(image_input, tmp_path, capsys):

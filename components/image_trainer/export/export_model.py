@@ -44,14 +44,14 @@ def save_model(model: FlippedMean, spec: TrainSpec, chosen: Thresholds) -> None:
     """Writes a model as a SavedModel to `spec.export`."""
     import tensorflow as tf
 
-    from shardwright.components.image_trainer.export.signatures import EXAMPLES, PIXELS, ServedModel
+    from shardwright.components.image_trainer.export.signatures import EMBEDDING, EXAMPLES, PIXELS, ServedModel
 
     served = ServedModel(model, spec, chosen)
     with tempfile.TemporaryDirectory() as folder:
         served.assets = [tf.saved_model.Asset(str(file)) for file in _write_assets(spec, chosen, Path(folder))]
         signatures = served.signatures()
         tf.saved_model.save(served, spec.export, signatures=signatures)
-    of_images = tuple(sorted(set(signatures) - {EXAMPLES, PIXELS}))
+    of_images = tuple(sorted(set(signatures) - {EXAMPLES, PIXELS, EMBEDDING}))
     write_warm_up(spec.export, of_images, spec.height, spec.width, len(spec.texts))
 
 

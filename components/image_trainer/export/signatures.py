@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import keras
 import tensorflow as tf
 
 from shardwright.components.image_trainer.export.mask_texts import (
@@ -33,6 +34,7 @@ from shardwright.loader.text_features import tokenize, word_counts
 Tensor = Any
 
 SERVING_DEFAULT, EXAMPLES, PIXELS = "serving_default", "examples", "pixels"
+EMBEDDING = "embedding"
 PARTIAL = "partial"
 _AXES = {"left_right": 2, "up_down": 1}
 # Positions in an error.
@@ -66,6 +68,25 @@ class FlippedMean:
     def __call__(self, images: Any) -> Any:
         """Returns probabilities, float32, for images, float32, normalized."""
         return self._traced(images)
+
+    def encoder(self) -> Any:
+        """Returns a model from images to embeddings, float32 [B, D]; `None` where the model has no map of features.
+
+        An embedding is the mean of the encoder's last map. A classifier ends after that. A segmenter goes on, so there
+        it is the last one with the most channels at the lowest resolution. One pixel is none: networks with squeeze and
+        excitation have such tensors everywhere.
+        """
+        maps = [tensor for layer in getattr(self._model, "layers", ()) for tensor in _maps(layer)]
+        if self._masks:
+            maps = [tensor for tensor in maps if tensor.shape[1] * tensor.shape[2] > 1]
+            # The sort is stable.
+            maps.sort(key=lambda tensor: (-tensor.shape[1] * tensor.shape[2], tensor.shape[3]))
+        if not maps:
+            return None
+        try:
+            return keras.Model(self._model.inputs, keras.ops.mean(keras.ops.cast(maps[-1], "float32"), (1, 2)))
+        except ValueError:  # The layers of a model inside of the model are in no graph with its inputs.
+            return None
 
     def _mean(self, images: Any) -> Any:
         parts = [self._model(images, training=False)]
@@ -155,6 +176,7 @@ class ServedModel(tf.Module):
         # a graph; then Keras' own variables are restored as copies that no signature reads.
         self._weights = model.variables
         self._predict, self._spec = model, spec
+        self._encoder = None if spec.texts else model.encoder()
         recipe = spec.recipe
         self._chosen = chosen or Thresholds.fixed(len(spec.classes), recipe.threshold, recipe.min_area)
         self._thresholds = tf.constant(self._chosen.thresholds, tf.float32)
@@ -179,6 +201,8 @@ class ServedModel(tf.Module):
         # For converters to other formats, which have no decoder of files, and for images that are stored in a dataset.
         pixels = tf.TensorSpec([None, self._spec.height, self._spec.width, 3], tf.uint8, "pixels")
         found[PIXELS] = _traced(self._serve_pixels, pixels, *inputs[1:])
+        if self._encoder is not None:
+            found[EMBEDDING] = _traced(self._embed, pixels)
         if segmentation:
             # They call the first one, so the model is traced once.
             for name, output, encode in (("png", PNG_OUTPUT, to_png), ("rle", RLE_OUTPUT, to_run_lengths)):
@@ -229,6 +253,12 @@ class ServedModel(tf.Module):
     def _serve_pixels(self, pixels: Tensor, texts: Tensor | None = None) -> dict[str, Tensor]:
         """Probabilities, float32, of images that have the model's size: uint8 [N, height, width, 3], RGB."""
         return {"probabilities": self._probabilities(pixels, texts)}
+
+    def _embed(self, pixels: Tensor) -> dict[str, Tensor]:
+        """Embeddings, float32 [N, D], of images that have the model's size: uint8 [N, height, width, 3], RGB."""
+        images = tf_ops.normalize(pixels, self._spec.recipe.loader.normalize, self._spec.mean, self._spec.std)
+        encode: Any = self._encoder
+        return {EMBEDDING: encode(images, training=False)}
 
     def _mask_sums(self, examples: Tensor) -> dict[str, Tensor]:
         """Pixels per image and class, float32 [N, C], image by image: TFMA's batches may have a thousand."""
@@ -341,6 +371,16 @@ class ServedModel(tf.Module):
 
     def _resized(self, encoded: Tensor) -> Tensor:
         return tf_ops.decode_resized(encoded, self._spec.height, self._spec.width, self._spec.resize)
+
+
+def _maps(layer: Any) -> list[Any]:
+    """Returns the output of a layer if it is one map of features of a known size."""
+    try:
+        output = layer.output
+    except (AttributeError, ValueError):  # A layer that is called several times.
+        return []
+    shape: Any = getattr(output, "shape", ())
+    return [output] if len(shape) == 4 and None not in shape[1:] else []
 
 
 def _traced(function: Callable[..., Any], *inputs: Any) -> Any:

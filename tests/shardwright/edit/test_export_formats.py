@@ -137,6 +137,12 @@ def by_labelme(folder, out, kind):
     return ingested(folder, out, task, images="images", labels=labels(folder, "images", **boxes), classes=CLASSES)
 
 
+def by_label_studio(folder, out, kind):
+    task = "segmentation" if kind == "masks" else "classification"
+    given = labels(folder, "tasks.json", format="label_studio")
+    return ingested(folder, out, task, images="images", labels=given, classes=CLASSES)
+
+
 def by_yolo(folder, out, kind):
     given = labels(folder, "data.yaml", **({"boxes": True} if kind == "boxes" else {}))
     task = "segmentation" if kind == "masks" else "classification"
@@ -259,6 +265,7 @@ ROUND_TRIPS = {
     "coco": (("masks", "boxes"), {"ignored pixels", "splits"}),
     "voc": (("masks", "boxes"), {"splits"}),
     "labelme": (("masks", "several classes", "boxes"), {"ignored pixels", "splits"}),
+    "label_studio": (("masks", "one class", "several classes"), {"ignored pixels", "splits", "boxes"}),
     "yolo": (("masks", "boxes"), {"ignored pixels", "splits"}),
     "imagefolder": (("one class",), {"splits"}),
     "webdataset": (KINDS, set()),

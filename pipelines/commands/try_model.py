@@ -1,0 +1,40 @@
+"""`shardwright try`: serves a page on this machine on which a model answers for photographs."""
+
+from __future__ import annotations
+
+import os
+import sys
+from argparse import Namespace
+from contextlib import suppress
+
+from shardwright.errors import UsageError
+from shardwright.pipelines.commands.predict import last_model
+from shardwright.pipelines.commands.results import finish
+
+
+def run(options: Namespace) -> int:
+    """Serves until it is interrupted."""
+    if not 0 <= options.port < 1 << 16:
+        raise UsageError(f"--port: {options.port} is not a port. Use 0 (any free one) to 65535.")
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+    from shardwright.components.predictor.exported_model import open_model
+    from shardwright.dataset.reader import ImageDataset
+    from shardwright.pipelines.runs.logs import quiet_libraries
+    from shardwright.pipelines.try_server import TriedModel, TryServer
+
+    model = last_model(options.model) if options.unblessed else os.path.abspath(options.model)
+    with quiet_libraries():
+        opened = open_model(model, trusted=options.trust_model)
+        dataset = None if options.dataset is None else ImageDataset.open(options.dataset)
+        tried = TriedModel(opened, dataset)
+    try:
+        server = TryServer(tried, options.port)
+    except OSError as error:
+        raise UsageError(f"--port {options.port}: cannot be used ({error.strerror}). Use 0 for any free one.") from None
+    with server, suppress(KeyboardInterrupt):
+        code = finish(
+            options, {"address": server.address}, f"{server.address}", following="open it in a browser; Ctrl-C ends it"
+        )
+        sys.stdout.flush()
+        server.serve_forever()
+    return code

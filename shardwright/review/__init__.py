@@ -1,0 +1,1 @@
+"""What to look at again: doubtful annotations, and new images that would teach a model most."""

@@ -1,0 +1,182 @@
+"""The pages of `review` and `try` in a real browser: they fit a phone, obey the keyboard, and run no strange script."""
+
+import base64
+import html
+import json
+import re
+import shutil
+import subprocess
+import threading
+from types import MappingProxyType
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from shardwright.display.html import PageScript, document
+from shardwright.pipelines.try_server import TriedModel, TryServer
+from shardwright.review.review_page import ReviewItem, ReviewPage
+
+pytestmark = pytest.mark.slow
+
+EVIL = "<img src=x onerror=\"document.title='evil'\"></script><script>document.title='evil'</script>"
+OPTIONS = [
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--allow-file-access-from-files",
+    "--virtual-time-budget=4000",
+    "--window-size=1400,2200",
+    "--dump-dom",
+]
+
+
+@pytest.fixture(scope="module")
+def browser():
+    """Debian's Chromium; `apt-get install chromium`."""
+    found = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    if found is None:
+        pytest.skip("no Chromium on this machine")
+    return found
+
+
+class Stored:
+    """A red image of one class."""
+
+    size, orientation, format, header, labels = (8, 8), 1, "raw", None, (0,)
+    encoded = np.full((8, 8, 3), (200, 30, 30), np.uint8).tobytes()
+
+    def runs(self, label):
+        return np.array([[0, 8]]) if label == 0 else np.empty((0, 2), np.int64)
+
+
+@pytest.fixture(scope="module")
+def page():
+    made = ReviewPage("Doubtful", "lead", "id", ('=a,"b', EVIL), False, True, "shardwright relabel x")
+    items = [
+        ReviewItem(f"{EVIL}{number}.jpg", "eval", "reason", Stored(), [1], [0.3, 0.7], None) for number in range(3)
+    ]
+    return made.render(items)
+
+
+# What a person does, in a frame of a phone's width. The frame's page keeps its policy: this script is outside of it.
+PLAY = """<iframe src="%s" width="%d" height="2000" style="border:0"></iframe><script>
+addEventListener("load", () => {
+  const inside = frames[0], page = inside.document;
+  const press = (key) => (page.activeElement || page.body).dispatchEvent(
+    new inside.KeyboardEvent("keydown", {key, bubbles: true, cancelable: true}));
+  const saved = [];
+  inside.URL.createObjectURL = (blob) => { saved.push(blob); return "#"; };
+  for (const key of ["j", "2", "1"]) press(key);
+  const select = page.querySelectorAll("select")[2];
+  select.value = "1"; select.dispatchEvent(new inside.Event("change", {bubbles: true}));
+  for (const button of page.querySelectorAll("[data-save]")) button.click();
+  Promise.all(saved.map((blob) => blob.text())).then((texts) => { document.title = JSON.stringify({texts,
+    width: inside.innerWidth, overflow: page.documentElement.scrollWidth - inside.innerWidth, title: page.title,
+    count: page.getElementById("count").textContent, kept: inside.localStorage.length,
+    broken: [...page.images].filter((image) => !image.naturalWidth).length, images: page.images.length,
+    dark: inside.matchMedia("(prefers-color-scheme: dark)").matches}); });
+});</script>"""
+
+
+def opened(browser, scratch, text, *, dark=False):
+    (scratch / "frame.html").write_text(text, encoding="utf-8")
+    scheme = f"--blink-settings=preferredColorScheme={0 if dark else 1}"
+    call = [browser, *OPTIONS, scheme, f"--user-data-dir={scratch / 'profile'}", (scratch / "frame.html").as_uri()]
+    done = subprocess.run(call, capture_output=True, text=True, timeout=180, check=False)
+    assert done.returncode == 0, done.stderr
+    return json.loads(html.unescape(re.search("<title>(.*?)</title>", done.stdout)[1]))
+
+
+@pytest.mark.parametrize(("width", "dark"), [(390, True), (1280, False)])
+def test_marks_are_set_by_keys_and_saved(browser, page, tmp_path, width, dark):
+    (tmp_path / "review.html").write_text(page, encoding="utf-8")
+    found = opened(browser, tmp_path, PLAY % ((tmp_path / "review.html").as_uri(), width), dark=dark)
+    assert (found["width"], found["dark"], found["broken"], found["title"]) == (width, dark, 0, "Doubtful")
+    assert found["overflow"] <= 0
+    assert found["images"] == 3
+    assert (found["count"], found["kept"]) == ("3 of 3 marked", 1)
+    corrections, marks, as_json = found["texts"]
+    quoted = '"' + EVIL.replace('"', '""') + '"'
+    keys = [f'"{EVIL}{number}.jpg"'.replace(EVIL, EVIL.replace('"', '""')) for number in range(3)]
+    first = '"=a,""b"'
+    assert corrections.splitlines() == [
+        "image,label",
+        f"{keys[0]},{quoted}",
+        f"{keys[1]},{first}",
+        f"{keys[2]},{quoted}",
+    ]
+    assert marks.splitlines()[0] == "image,mark"
+    assert [row["mark"] for row in json.loads(as_json)] == ["prediction", "annotation", EVIL]
+
+
+def test_a_script_that_is_not_ours_does_not_run(browser, tmp_path):
+    """Should a name ever get past the templates, the policy of the page is still there."""
+    text = document("n", "k", "l", "", "", script=PageScript("review.js", {"keys": [], "rows": [], "classes": []}))
+    assert "script-src 'sha256-" in text
+    planted = text.replace("</main>", "<script>document.title='evil'</script></main>")
+    (tmp_path / "planted.html").write_text(planted, encoding="utf-8")
+    told = 'addEventListener("load", () => {document.title = JSON.stringify(frames[0].document.title)})'
+    place = (tmp_path / "planted.html").as_uri()
+    found = opened(browser, tmp_path, f'<iframe src="{place}"></iframe><script>{told}</script>')
+    assert found == "n"
+
+
+# Drops a photograph, and then moves the slider of the first class. In a copy of the page without its policy.
+DROP = """<script>addEventListener("load", async () => {
+  const blob = await (await fetch("data:image/png;base64,%s")).blob(), dropped = new DataTransfer();
+  dropped.items.add(new File([blob], "<b>photo</b>.png"));
+  document.dispatchEvent(new DragEvent("drop", {dataTransfer: dropped, bubbles: true, cancelable: true}));
+  const wait = setInterval(() => {
+    if (!document.querySelector("#results article")) return;
+    clearInterval(wait);
+    const cells = () => [...document.querySelectorAll("#results tbody tr")].map((row) => row.lastChild.textContent);
+    const color = () => [...document.querySelector("canvas").getContext("2d").getImageData(4, 1, 1, 1).data];
+    const before = cells(), painted = color(), slider = document.querySelector("#sliders input");
+    slider.value = "0.7"; slider.dispatchEvent(new Event("input"));
+    const [name, note] = ["h3", ".note"].map((what) => document.querySelector("#results " + what).textContent);
+    const bold = document.querySelector("h3 b");
+    document.title = JSON.stringify({before, painted, after: cells(), plain: color(), bold, name, note});
+  }, 50);
+});</script>"""
+
+
+def test_a_photograph_is_dropped_and_the_slider_moves_its_masks(browser, tmp_path):
+    """The real server, with a model whose answer is known."""
+
+    class Model:
+        folder, task, multi, classes = str(tmp_path), "segmentation", False, ("red", EVIL)
+        height, width, resize, ingested, texts = 8, 8, "stretch", MappingProxyType({}), ()
+
+        def answer(self, images, texts=None, *, stored=False):
+            scores = np.zeros((1, 8, 8, 2), np.float32)
+            scores[0, :4, :, 0] = 0.6
+            return {"probabilities": scores, "masks": (scores >= 0.5).astype(np.uint8)}
+
+        def pixels(self, images, *, stored=False):
+            return np.full((1, 8, 8, 3), 90, np.uint8)
+
+    (tmp_path / "assets").mkdir()
+    told = {name: {"threshold": 0.5, "min_area": 0} for name in Model.classes}
+    (tmp_path / "assets" / "thresholds.json").write_text(json.dumps(told))
+    Image.fromarray(np.full((8, 16, 3), 90, np.uint8)).save(tmp_path / "photo.png")
+    photo = base64.b64encode((tmp_path / "photo.png").read_bytes()).decode("ascii")
+    with TryServer(TriedModel(Model())) as server:
+        page = re.sub(r"<meta http-equiv=[^>]*>", "", server.page.decode("utf-8"))
+        server.page = page.replace("</body>", f"{DROP % photo}</body>").encode("utf-8")
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
+        thread.start()
+        try:
+            call = [browser, *OPTIONS, f"--user-data-dir={tmp_path / 'profile'}", server.address]
+            done = subprocess.run(call, capture_output=True, text=True, timeout=180, check=False)
+        finally:
+            server.shutdown()
+            thread.join()
+    found = json.loads(html.unescape(re.search("<title>(.*?)</title>", done.stdout)[1]))
+    assert (found["before"], found["after"]) == (["50.0 %", "0.0 %"], ["0.0 %", "0.0 %"])
+    assert found["plain"] == [90, 90, 90, 255] != found["painted"]
+    assert found["name"] == "<b>photo</b>.png"
+    assert found["bold"] is None
+    assert found["note"].endswith("16 × 8 pixels")
