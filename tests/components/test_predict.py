@@ -63,7 +63,7 @@ def _opened_once():
         return opened[key]
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("shardwright.components.predictor.predict_images.open_model", open_once)
+        patch.setattr("shardwright.components.predictor.predict_images.open_any_model", open_once)
         yield
     opened.clear()
 
