@@ -58,7 +58,6 @@ TFX = [
     "tensorflow-data-validation>=1.16,<2",
     "tensorflow-metadata>=1.16,<2",
     "tensorflow-model-analysis>=0.47,<1",
-    "tensorflow-transform>=1.16,<2",
     "tfx>=1.16,<1.17; python_version < '3.11'",
     "tfx>=1.21,<1.22; python_version >= '3.11'",
     "tfx-bsl>=1.16,<2",

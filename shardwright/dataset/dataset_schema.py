@@ -100,7 +100,7 @@ def render_schema(task: str, classes: Sequence[str], labels: str, features: Mapp
         if not feature.name.startswith(_OF_PIXELS) and feature.name not in _SERVED:
             feature.not_in_environment.append(SERVING)
     header = f"# Rendered by `shardwright schema render` for {task}: {', '.join(classes)}.\n"
-    header += "# Commit it; narrow domains and add thresholds as you like. It must keep fitting the configuration.\n"
+    header += "# Commit it; narrow domains and add thresholds as you like. It must go on fitting the configuration.\n"
     return _text(header, schema)
 
 

@@ -7,7 +7,6 @@ are untrusted: `isolate` writes invisible characters as numbers, limits the leng
 from __future__ import annotations
 
 import base64
-import hashlib
 import json
 import unicodedata
 from collections.abc import Iterable, Sequence
@@ -17,6 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from markupsafe import Markup, escape
 
 from shardwright.images.colors import class_color
+from shardwright.storage.checksum import SHA256, digest_of
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -114,7 +114,7 @@ def document(
         script: of the page; by default it has none.
     """
     code = "" if script is None else _environment().get_template(script.name).render().strip()
-    digest = base64.b64encode(hashlib.sha256(code.encode("utf-8")).digest()).decode("ascii")
+    digest = base64.b64encode(digest_of(code.encode("utf-8"), SHA256)).decode("ascii")
     return (
         _environment()
         .get_template("page.html")

@@ -262,8 +262,8 @@ def _remove_leftovers(staging_root: str, config: Config, out: str | os.PathLike[
     published there. In a folder that the configuration names, other runs may keep their shards, so only this dataset's
     are deleted.
     """
-    if is_remote(str(out)):
-        discard_assembly(out, fingerprint)
+    # After a power failure it may be there although its staging folder is gone.
+    discard_assembly(out, fingerprint)
     if is_remote(staging_root):
         staging = Staging.open(staging_root, fingerprint)
         # Another run of this machine may be making the same dataset for another output.

@@ -85,7 +85,7 @@ def test_the_run_stops_and_offending_keys_are_named(gate: Any) -> None:
     assert "image/class/text in train: ENUM_TYPE_UNEXPECTED_STRING_VALUES, 1 example" in message
     assert "e.g. c.jpg" in message
     # Not for the classes, and only for the feature that has the anomaly.
-    assert "allow what is right with gate.allow_anomalies: [INT_TYPE_SMALL_INT:image/height]. If the cl" in message
+    assert "allow it with gate.allow_anomalies: [INT_TYPE_SMALL_INT:image/height]. If the cl" in message
     assert "ENUM_TYPE_UNEXPECTED_STRING_VALUES]" not in message
 
 

@@ -89,7 +89,7 @@ def test_every_key_that_a_page_names_exists():
     for page in PAGES:
         for name in re.findall(rf"`((?:{sections})\.[a-z_.]+[a-z])(?=[`:])", page.read_text(encoding="utf-8")):
             # Files, and a module that Python's reference names.
-            if not known.fullmatch(name) and not name.endswith((".json", ".jsonl", ".global_order")):
+            if not known.fullmatch(name) and not name.endswith((".json", ".jsonl", ".txt", ".global_order")):
                 wrong.append(f"{page.relative_to(DOCS)}: {name}")
     assert not wrong
     assert len(keys) > 150

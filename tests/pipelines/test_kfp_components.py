@@ -133,7 +133,7 @@ def test_a_wrong_configuration_is_one_line(tmp_path, capsys):
 def test_a_step_alone_knows_no_model_in_force(tmp_path, capsys):
     given = ["--config", "input: {images: x}\nsplit: {keep_from: blessed}", "--data-root", ""]
     assert task.main(["ingest", *given, "--dataset", str(tmp_path / "d"), "--fingerprint", str(tmp_path / "f")]) == 2
-    assert "split.keep_from: 'blessed' is a model's dataset" in capsys.readouterr().err
+    assert "split.keep_from: 'blessed' is the dataset of a model" in capsys.readouterr().err
 
 
 def test_what_is_made_goes_to_a_bucket(tmp_path):

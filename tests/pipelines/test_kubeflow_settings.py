@@ -17,10 +17,10 @@ from shardwright.config import parse_config
 from shardwright.config.json_schema import leaves
 from shardwright.pipelines.cloud.jobset_document import jobset_template
 from shardwright.pipelines.compile_kubeflow import (
-    _add_accelerator,
     _add_notification,
     _add_variables,
     _notifies,
+    add_accelerator,
     add_image_parameter,
     platform_document,
 )
@@ -234,7 +234,7 @@ def made(row: Row) -> Any:
     if "trainer" in row.section:
         del at(spec, TRAINER)["resources"]["accelerator"]
     _add_variables(config, {"pipelineSpec": spec})
-    _add_accelerator(config, {"pipelineSpec": spec})
+    add_accelerator(config, {"pipelineSpec": spec})
     if config.kubeflow.image_parameter:
         add_image_parameter(spec, IMAGE)
     if _notifies(config.kubeflow):

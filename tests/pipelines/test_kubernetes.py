@@ -20,9 +20,9 @@ from shardwright.config import parse_config
 from shardwright.errors import ConfigError
 from shardwright.pipelines.cloud.jobset_document import jobset_template
 from shardwright.pipelines.compile_kubeflow import (
-    _add_jobset,
     _add_variables,
     add_image_parameter,
+    add_jobset,
     check_for_backend,
     platform_document,
 )
@@ -218,7 +218,7 @@ def test_spot_machines_of_the_page_are_those_that_train(hosts):
     section = config(hosts=hosts, **shown)
     if hosts > 1:
         spec = copy.deepcopy(SPEC)
-        _add_jobset(section, {"pipelineSpec": spec})
+        add_jobset(section, {"pipelineSpec": spec})
         arguments = spec["deploymentSpec"]["executors"]["Trainer_executor"]["container"]["args"]
         made = json.loads(arguments[arguments.index("--jobset") + 1])
         pod = made["spec"]["replicatedJobs"][0]["template"]["spec"]["template"]["spec"]

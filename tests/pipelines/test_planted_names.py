@@ -48,7 +48,7 @@ INSTEAD = {
     "sample": "sample --out demo-data --count 2 --height 64 --width 96",
 }
 # These compute for long, need TensorFlow or a trained model; `make test-all` runs them.
-HEAVY = {"run", "transform", "predict", "convert", "bench loader", "preflight", "compile", "doctor"}
+HEAVY = {"run", "transform", "predict", "convert", "bench loader", "preflight", "compile", "doctor", "review", "try"}
 # Under how many names of a call something is planted: of others, and of those.
 MOST = (24, 1)
 # Without a network, credentials or a blessed model they end with an error; they must do so under any plant, too.

@@ -35,8 +35,8 @@ OTHERS = {
     "sample": ["--count", "2", "--height", "64", "--width", "64"],
     "export": ["{}/base"],
 }
-# A folder of predictions, of a converted model, of weights: made of a trained model, or fetched.
-UNTRIED = {"predict", "convert", "weights fetch"}
+# A folder of predictions, of a review, of a converted model, of weights: made of a trained model, or fetched.
+UNTRIED = {"predict", "review", "convert", "weights fetch"}
 
 
 @pytest.fixture(scope="module")

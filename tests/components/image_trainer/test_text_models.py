@@ -43,7 +43,7 @@ def test_the_recipe_holds_the_columns_and_none_without():
         ({"text": ["caption", "caption"]}, "trainer.text: 'caption' twice"),
         (
             {"trainer": {"model": "mine:build"}},
-            "trainer.text: trainer.model is your own function, and gets images only",
+            "trainer.text: the model is your own, and gets images only",
         ),
         ({"loader": {"augment": ["mixup=0.3"]}}, "loader.augment: mixup mixes images, and trainer.text has texts"),
         (

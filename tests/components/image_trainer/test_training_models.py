@@ -101,7 +101,7 @@ def config(**trainer):
         ({"model": "resnet"}, "trainer.model: 'resnet' is not known. Use one of: auto, unet, deeplab, cnn"),
         ({"model": "cnn"}, "trainer.model: 'cnn' does not solve segmentation"),
         ({"encoder": "resnet50"}, "trainer.encoder: 'resnet50' is not known. Use one of: compact, efficientnetv2-b0"),
-        ({"model": "mine:build", "encoder": B0}, "trainer.encoder: 'efficientnetv2-b0', but trainer.model is your own"),
+        ({"model": "mine:build", "encoder": B0}, "trainer.encoder: 'efficientnetv2-b0', but the model is your own"),
         ({"weights": "a.h5"}, "trainer.weights: 'a.h5' are weights of an encoder, and trainer.encoder is compact"),
         ({"encoder": B0, "weights": "a.ckpt"}, "trainer.weights: 'a.ckpt' is not a file of weights"),
         (

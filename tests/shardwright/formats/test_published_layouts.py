@@ -145,7 +145,7 @@ def test_global_wheat_has_four_numbers_in_one_field_and_no_classes(capsys):
     photo("test/zz.jpg", 77)
     table("train.csv", rows)
     assert init() == 2
-    assert "1 of 6 images have no row in train.csv: train/a.jpg" in capsys.readouterr().err
+    assert "1 of 6 images have no row in train.csv: a.jpg" in capsys.readouterr().err
     found, config = read("--set", "input.unlisted_images=empty")
     assert config["input"]["labels"]["format"] == "box_csv"
     assert boxes(found["c.jpg"]) == [("object", [2, 3, 12, 11.5])]

@@ -11,7 +11,7 @@ from PIL import Image
 from shardwright.dataset.sharding import shard_count
 from shardwright.errors import ConfigError, UsageError
 from shardwright.formats.tables import Table
-from shardwright.ingest import example, split_inputs
+from shardwright.ingest import example, split_lists
 from shardwright.masks.polygons import PolygonError, rasterize_centers, read_polygon
 from shardwright.pipelines.cli import main
 from shardwright.storage import limits, open_file, open_table, read_bytes, read_each
@@ -107,7 +107,7 @@ def test_lists_and_classes_are_limited(images, tmp_path, monkeypatch):
     path = str(sparse(tmp_path / "list.txt", GIB))
     with pytest.raises(ConfigError, match=r"input.classes: .*1,073,741,824 bytes"):
         run(changed(images, classes=path), tmp_path / "out")
-    monkeypatch.setattr(split_inputs, "MOST_LIST_BYTES", 10)
+    monkeypatch.setattr(split_lists, "MOST_LIST_BYTES", 10)
     path = str(sparse(tmp_path / "list.txt", 11))
     with pytest.raises(UsageError, match=r"split.from_lists.train: .*11 bytes"):
         run({**images, "split": {"method": "predefined", "from_lists": {"train": path}}}, tmp_path / "out")
