@@ -26,7 +26,6 @@ EXTRAS: dict[str, tuple[str, ...]] = {
         "tensorflow_data_validation",
         "tensorflow_metadata",
         "tensorflow_model_analysis",
-        "tensorflow_transform",
         "tfx",
         "tfx_bsl",
     ),
