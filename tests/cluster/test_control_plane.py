@@ -510,6 +510,9 @@ def test_kserve_mounts_the_version_of_a_claim(world, served):
 def test_kserve_copies_the_version_of_a_bucket(world, served, monkeypatch):
     # No bucket is read here: the version is named.
     monkeypatch.setattr(kserve, "read_blessing", lambda place: None)
+    # As the page says: KServe's own container can do it, and its manifest does not say so.
+    can = {"spec": {"supportsMultiModelDownload": True}}
+    world.call("PATCH", "/apis/serving.kserve.io/v1alpha1/clusterstoragecontainers/default", can, kind=MERGE)
     for version in ("17", "18"):
         spec = served(kserve_manifest(config(push_directory="gs://bucket/pushed"), 100, version))
         (initializer,) = spec["initContainers"]
@@ -519,6 +522,8 @@ def test_kserve_copies_the_version_of_a_bucket(world, served, monkeypatch):
 def test_standard_mode_splits_no_traffic(world, served):
     served(kserve_manifest(config(), 100, "17"))
     made = yaml.safe_load(kserve_manifest(config(), 10, "18"))
+    with pytest.raises(ApiException, match="deploymentMode cannot be changed"):
+        world.call("PATCH", f"{SERVICES}/clouds", made, kind=MERGE)
     del made["metadata"]["annotations"]["serving.kserve.io/deploymentMode"]
     served(yaml.safe_dump(made))
     deployments = world.call("GET", f"/apis/apps/v1/namespaces/{NAMESPACE}/deployments")["items"]
