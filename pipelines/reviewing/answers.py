@@ -15,6 +15,7 @@ from shardwright.components.predictor.prediction_rows import Predicted, file_mas
 from shardwright.components.predictor.sources import DatasetSource, Failure, ReadImage, Source
 from shardwright.dataset.example_view import ExampleReader, ExampleView
 from shardwright.dataset.manifest import MASKS
+from shardwright.dataset.reader import ImageDataset
 from shardwright.errors import UsageError
 from shardwright.images.geometry import plan_geometry
 from shardwright.masks.rle import Runs, draw, resample
@@ -49,6 +50,34 @@ class Answer:
     differences: tuple[MaskDifference, ...] = ()
 
 
+@dataclass(frozen=True)
+class Annotated:
+    """What is known of an annotated image without its bytes: a review keeps it for every image.
+
+    Attributes:
+        split: its split.
+        labels: numbers of its classes.
+        size: height and width of the stored pixels.
+        masks: the mask of each class in the stored pixels, and at the end the ignored ones; empty of a classification.
+    """
+
+    split: str
+    labels: tuple[int, ...]
+    size: tuple[int, int]
+    masks: tuple[Runs, ...]
+
+
+def annotations_of(source: DatasetSource) -> dict[str, Annotated]:
+    """Returns the annotations of the splits of a source by key."""
+    manifest = source.dataset.manifest
+    classes = range(len(manifest.classes)) if manifest.labels == MASKS else ()
+    return {
+        view.key: Annotated(split, view.labels, view.size, (*map(view.runs, classes), view.ignored) if classes else ())
+        for split in source.splits
+        for view in views_of(source.dataset, split)
+    }
+
+
 def check_fits(model: ExportedModel, source: DatasetSource) -> None:
     """Checks that the annotations of a dataset can be compared with the answers of a model.
 
@@ -77,7 +106,7 @@ def answers_of(
     source: Source,
     shown: Progress = SILENT,
     *,
-    views: Mapping[str, ExampleView] | None = None,
+    annotated: Mapping[str, Annotated] | None = None,
     embed: bool = False,
 ) -> Iterator[Answer | Failure]:
     """Yields the answers of a model for the images of a source, and the images that are left out.
@@ -86,7 +115,7 @@ def answers_of(
         model: the model.
         source: the images.
         shown: advances with every image.
-        views: the records of the images, to compare their masks; by default they are not compared.
+        annotated: see `annotations_of`, to compare their masks; by default they are not compared.
         embed: whether embeddings are needed.
     """
     stored = source.is_stored(model)
@@ -95,7 +124,7 @@ def answers_of(
             embeddings = _embeddings(model, [read for read, _ in answers], answers, stored) if embed else None
             for place, (read, answer) in enumerate(answers):
                 found = _answer(model, read, answer, None if embeddings is None else embeddings[place])
-                yield found if views is None else _compared(model, found, answer, views[read.key])
+                yield found if annotated is None else _compared(model, found, answer, annotated[read.key])
             yield from failures
             shown.advance(len(answers) + len(failures))
 
@@ -112,15 +141,14 @@ def _answer(model: ExportedModel, read: ReadImage, answer: Mapping[str, Any], em
     return Answer(read.key, given, tuple(chosen), (), unsure, embedding)
 
 
-def _compared(model: ExportedModel, found: Answer, answer: Mapping[str, Any], view: ExampleView) -> Answer:
+def _compared(model: ExportedModel, found: Answer, answer: Mapping[str, Any], truth: Annotated) -> Answer:
     """Compares masks in the model's size, where the probabilities are."""
     if not found.masks:
         return found
-    plan = plan_geometry(model.resize, *view.size, model.height, model.width)
-    runs = [*(view.runs(label) for label in range(len(model.classes))), view.ignored]
-    *truth, ignored = (draw(resample(one, plan), model.height, model.width) > 0 for one in runs)
+    plan = plan_geometry(model.resize, *truth.size, model.height, model.width)
+    *masks, ignored = (draw(resample(one, plan), model.height, model.width) > 0 for one in truth.masks)
     differences = compare_masks(
-        np.stack(truth, -1),
+        np.stack(masks, -1),
         np.asarray(answer["masks"], bool),
         np.asarray(answer["probabilities"], np.float64),
         ~ignored,
@@ -148,9 +176,7 @@ def has_embeddings(model: ExportedModel) -> bool:
     return _EMBEDDING in model.loaded.signatures
 
 
-def views_of(source: DatasetSource) -> Iterator[ExampleView]:
-    """Yields the records of the splits of a source."""
-    reader = ExampleReader(source.dataset.manifest)
-    for split in source.splits:
-        for key, payload in source.dataset.records(split):
-            yield reader.read(key, payload)
+def views_of(dataset: ImageDataset, split: str) -> Iterator[ExampleView]:
+    """Yields the records of a split."""
+    reader = ExampleReader(dataset.manifest)
+    return (reader.read(key, payload) for key, payload in dataset.records(split))

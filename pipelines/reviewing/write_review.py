@@ -32,7 +32,15 @@ from shardwright.edit.relabel_dataset import AnnotatedRecords, check_annotatable
 from shardwright.errors import CheckFailed, DatasetError, NotFound, UsageError
 from shardwright.ingest.run_ingest import make_dataset
 from shardwright.lineage.ancestry import family_of
-from shardwright.pipelines.reviewing.answers import Answer, answers_of, check_fits, has_embeddings, views_of
+from shardwright.pipelines.reviewing.answers import (
+    Annotated,
+    Answer,
+    annotations_of,
+    answers_of,
+    check_fits,
+    has_embeddings,
+    views_of,
+)
 from shardwright.pipelines.reviewing.folds import fold_models, options_of
 from shardwright.review.confident_learning import doubt_label_sets, doubt_labels
 from shardwright.review.coverage import k_center, nearest_distances
@@ -143,7 +151,9 @@ def write_review(model: str, out: str, options: ReviewOptions, *, quiet: bool = 
         if options.export:
             predicted = _with_predictions(images, opened, shown, Path(scratch, "predicted"))
             export(predicted, target / ANNOTATIONS, ExportOptions(to=options.export))
-        views = {view.key: view for view in views_of(DatasetSource(images, images.splits))}
+        wanted = {row.answer.key for row in shown}
+        seen = (view for split in images.splits for view in views_of(images, split))
+        views = {view.key: view for view in seen if view.key in wanted}
         page = _page(opened, dataset, options, len(ranked), following)
         items = [_item(opened, row, views[row.answer.key]) for row in shown if row.answer.key in views]
         _write_ranking(target / RANKING, ranked, opened.classes, annotated=options.images is None)
@@ -200,41 +210,39 @@ def _doubtful(
         folded = fold_models(dataset, target / FOLDS, options.folds, options.config, given)
         sources += [(open_model(place), source) for place, source in folded]
     answers: list[Answer] = []
-    annotated: dict[str, tuple[str, tuple[int, ...]]] = {}
+    annotated: dict[str, Annotated] = {}
     for judge, source in sources:
-        views = {view.key: view for view in views_of(source)}
-        for split in source.splits:
-            annotated |= {key: (split, views[key].labels) for key in source.dataset.keys(split)}
+        annotated |= annotations_of(source)
         with progress(source.images, "predicting", quiet=quiet) as shown:
-            for found in answers_of(judge, source, shown, views=views):
+            for found in answers_of(judge, source, shown, annotated=annotated):
                 (failures if isinstance(found, Failure) else answers).append(found)  # type: ignore[arg-type]
     return _rank(dataset.manifest.labels, answers, annotated, model.classes)
 
 
 def _rank(
-    kind: str, answers: Sequence[Answer], annotated: Mapping[str, tuple[str, tuple[int, ...]]], classes: Sequence[str]
+    kind: str, answers: Sequence[Answer], annotated: Mapping[str, Annotated], classes: Sequence[str]
 ) -> tuple[list[Ranked], int | None]:
     if kind == SINGLE:
-        answers = [answer for answer in answers if annotated[answer.key][1]]
+        answers = [answer for answer in answers if annotated[answer.key].labels]
     if not answers:
         return [], None
     rows = [annotated[answer.key] for answer in answers]
     if kind == MASKS:
         order, doubts = doubt_masks([answer.differences for answer in answers])
         reasons = [_mask_reason(answer.differences, classes) for answer in answers]
-        found = [Ranked(answers[k], rows[k][0], float(doubts[k]), reasons[k], rows[k][1]) for k in order]
+        found = [Ranked(answers[k], rows[k].split, float(doubts[k]), reasons[k], rows[k].labels) for k in order]
         return found, None
     probabilities = np.stack([answer.probabilities for answer in answers])
     if kind == MULTI:
-        told = np.array([[label in labels for label in range(len(classes))] for _, labels in rows], np.int64)
+        told = np.array([[label in row.labels for label in range(len(classes))] for row in rows], np.int64)
         doubted = doubt_label_sets(probabilities, told)
     else:
-        doubted = doubt_labels(probabilities, [labels[0] for _, labels in rows])
+        doubted = doubt_labels(probabilities, [row.labels[0] for row in rows])
     found = []
     for k in doubted.order:
         word = "suspected: " if doubted.suspected[k] else ""
         reason = f"{word}{doubted.confidence[k]:.0%} that the annotation is right"
-        found.append(Ranked(answers[k], rows[k][0], 1 - float(doubted.confidence[k]), reason, rows[k][1]))
+        found.append(Ranked(answers[k], rows[k].split, 1 - float(doubted.confidence[k]), reason, rows[k].labels))
     return found, int(doubted.suspected.sum())
 
 

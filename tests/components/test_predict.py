@@ -63,7 +63,7 @@ def _opened_once():
         return opened[key]
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("shardwright.components.predictor.predict_images.open_any_model", open_once)
+        patch.setattr("shardwright.components.predictor.other_model.open_model", open_once)
         yield
     opened.clear()
 
@@ -309,10 +309,13 @@ def test_the_push_folder_means_its_blessed_model_and_a_sample_gives_the_layout(
     write_blessing(segmenter.parent, Blessing(segmenter.name, model_digest(segmenter)))
     (tmp_path / "sample.csv").write_text("ImageId,ClassId,EncodedPixels\nx,1,\n")
     arguments = ["predict", str(segmenter.parent), str(pictures[0]), "--out", str(tmp_path / "out.csv")]
-    opened, open_one = [], sys.modules[predict.__module__].open_model
-    monkeypatch.setattr(
-        f"{predict.__module__}.open_model", lambda place, **options: opened.append(place) or open_one(place, **options)
-    )
+    opened, open_one = [], sys.modules[predict.__module__].open_any_model
+
+    def counted(place, *stated, **options):
+        opened.append(place)
+        return open_one(place, *stated, **options)
+
+    monkeypatch.setattr(f"{predict.__module__}.open_any_model", counted)
     monkeypatch.setattr("shardwright.components.predictor.sources._IN_A_PART", 2)
     assert main([*arguments, "--like", str(tmp_path / "sample.csv")]) == 0
     # For both parts of the folder: to open a model takes seconds.
