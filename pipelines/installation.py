@@ -35,7 +35,6 @@ PACKAGES = {
     "apache-beam": "apache_beam",
     "ml-metadata": "ml_metadata",
     "tensorflow-data-validation": "tensorflow_data_validation",
-    "tensorflow-transform": "tensorflow_transform",
     "tensorflow-model-analysis": "tensorflow_model_analysis",
     "tfx": "tfx.v1",
     "kfp": "kfp",

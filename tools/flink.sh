@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Runs three components on a Flink cluster of this machine, kills one of its two task managers, and compares the results with a local run.
+# Runs a whole pipeline on a Flink cluster of this machine, kills one of its two task managers, and compares the results with a local run.
 # `--help` lists the options.
 set -euo pipefail
 tools="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd -P)"

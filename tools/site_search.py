@@ -79,7 +79,7 @@ TERMS: dict[str, str] = {
     "environment variables": "reference/command-line.html#environment-variables",
     "backtracking": "get-started/installation.html#if-it-does-not-work",
     "glibc": "get-started/installation.html",
-    "GPU": "get-started/installation.html#install-for-a-gpu",
+    "GPU": "how-to/training.html#on-a-gpu",
 }
 
 
