@@ -104,7 +104,7 @@ class Head:
         """Returns whether the JSON object has members; one that is cut off must name them, and not be COCO's."""
         if self.members is not None:
             return all(name in self.members for name in names)
-        json = self.text[:1] in ("{", "[") and '"images"' not in self.text
+        json = self.text[:1] in ("{", "[") and '"images"' not in self.text and '"segments_info"' not in self.text
         return json and all(f'"{name}"' in self.text for name in names)
 
     def has_annotations_with(self, name: str) -> bool:

@@ -185,7 +185,9 @@ class NameIndex:
             cut = len("/".join(path.split("/")[: -alike[found]])) if found is not None else 0
         if found is None:
             return None
-        above = f"{self._root}/{self._keys[found]}".rsplit("/", path[cut:].count("/"))[0]
+        # Of the folders above the images the last two: those further up are where somebody keeps sets, such as `tests`.
+        near = "/".join(self._root.rstrip("/").split("/")[-2:])
+        above = f"{near}/{self._keys[found]}".rsplit("/", path[cut:].count("/"))[0]
         if len({stated_split(above), stated_split(path[:cut])} - {None}) > 1:
             return None
         if self._named_by_end.setdefault(found, path) != path:

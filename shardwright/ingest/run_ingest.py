@@ -97,10 +97,13 @@ def ingest(
             log(f"{damaged} It is replaced now, since what remains of it belongs to this dataset.")
         staging = _open_staging(staging_root, plan)
         with staging.locked():
-            prepared.stage(staging, inherited=processes == 1 or can_fork())
+            # Decided once: writers that are no forks would look for tasks in files.
+            forks = can_fork()
+            alone = _processes(sum(plan.shard_costs), workers) == 1
+            prepared.stage(staging, inherited=alone or forks)
             del prepared  # What writers do not need of it is not needed any more.
             try:
-                manifest, notes = _write(plan, staging, config, out, workers, quiet)
+                manifest, notes = _write(plan, staging, config, out, workers, quiet, fork=forks)
             finally:
                 forget_tasks(staging, plan.tasks)
         # Now that the folder is not locked, a log that cannot be written is not taken for staging.
@@ -173,9 +176,13 @@ def _write(
     out: str | os.PathLike[str],
     workers: int | None,
     quiet: bool,
+    *,
+    fork: bool,
 ) -> tuple[Manifest, list[str]]:
     """Writes what is missing of a staged plan, and commits the dataset; returns notes on what was written, too."""
-    ranges, written = write_ranges(plan, staging, workers, lambda part: shown.advance(part.images, part.size))
+    ranges, written = write_ranges(
+        plan, staging, workers, lambda part: shown.advance(part.images, part.size), fork=fork
+    )
     images, size = sum(part.images for part in ranges), sum(part.size for part in ranges)
     with progress(images, "writing images", quiet=quiet, size=size) as shown:
         deque(written, maxlen=0)
@@ -189,6 +196,8 @@ def write_ranges(
     staging: Staging,
     workers: int | None = None,
     report: Callable[[Range], object] = lambda part: None,
+    *,
+    fork: bool = False,
 ) -> tuple[list[Range], Iterator[object]]:
     """Writes the ranges of a staged plan that are not written yet, and their shards, in processes of this machine.
 
@@ -197,6 +206,7 @@ def write_ranges(
         staging: its staging folder, locked by the caller.
         workers: processes; by default one per processor, and none for small inputs.
         report: is called with some images when they are written.
+        fork: see `map_processes`.
 
     Returns:
         These ranges, and an iterator that has to be taken to its end.
@@ -209,7 +219,7 @@ def write_ranges(
     if processes <= 1:
         # A shard may be all there is, so its images are reported while it is written.
         return ranges, map_processes(partial(write, report=report), ranges, 1, _LOST)
-    return ranges, map(report, map_processes(write, ranges, processes, _LOST))
+    return ranges, map(report, map_processes(write, ranges, processes, _LOST, fork=fork))
 
 
 def _processes(cost: int, workers: int | None) -> int:

@@ -95,7 +95,8 @@ def stated_splits(option: str, path: str) -> StatedSplits | None:
             return StatedSplits([(names[number], _NUMBERS_OF_IDS[flag]) for number, flag in pairs], False)
         return None
     delimiter = _TABLES.get(os.path.splitext(path)[1].lower())
-    header, *rows = list(csv.reader(_text(option, path).splitlines(), delimiter=delimiter)) if delimiter else [[]]
+    table = list(csv.reader(_text(option, path).splitlines(), delimiter=delimiter)) if delimiter else []
+    header, *rows = table or [[]]
     of_split = [i for i, name in enumerate(header) if reduce_header(name) in SPLIT_HEADERS]
     if len(of_split) != 1 or len(header) < 2:
         return None

@@ -127,7 +127,7 @@ _LONGEST = 107 - len("/listener-12345678")
 
 
 def map_processes(
-    function: Callable[[_In], _Out], items: Iterable[_In], workers: int, lost: str
+    function: Callable[[_In], _Out], items: Iterable[_In], workers: int, lost: str, *, fork: bool = False
 ) -> Generator[_Out, None, None]:
     """Calls a function for each item in worker processes, or in this one if `workers` is 1; yields results when done.
 
@@ -139,6 +139,7 @@ def map_processes(
         items: its picklable arguments.
         workers: processes.
         lost: message of the error when a process dies, e.g. because of too little memory.
+        fork: the workers are forks of this process, since `can_fork` has said so and they need what is in its memory.
 
     Returns:
         The results. A caller that does not take all of them calls `close`, which ends the processes.
@@ -148,8 +149,10 @@ def map_processes(
     """
     if workers <= 1:
         return (function(item) for item in items)
-    warm_up(function)
-    pool = ProcessPoolExecutor(workers, _context(), partial(_start, dict(os.environ)))
+    if not fork:
+        warm_up(function)
+    context = multiprocessing.get_context("fork") if fork else _context()
+    pool = ProcessPoolExecutor(workers, context, partial(_start, dict(os.environ)))
     calls: set[Future[_Out]] = set()
     with suppress(BrokenProcessPool):  # The calls before, of which there is at least one, fail with it.
         for item in items:

@@ -132,8 +132,11 @@ class _State(NamedTuple):
         return json.dumps({"severity": "INFO", "message": self.line(), "progress": progress})
 
 
-def _notebook_cell() -> Callable[[_State], None] | None:
-    """Returns what shows a line in the output of a notebook's cell, in place of the one before; else `None`."""
+def _notebook_cell() -> Callable[[_State | None], None] | None:
+    """Returns what shows a line in the output of a notebook's cell, in place of the one before; elsewhere `None`.
+
+    The function takes `None` at the end, and leaves no line: as the bar of a terminal.
+    """
     shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
     if not hasattr(shell, "kernel"):  # A terminal of IPython is one.
         return None
@@ -141,11 +144,11 @@ def _notebook_cell() -> Callable[[_State], None] | None:
     cell = import_module("IPython.display")
     shown: list[Any] = []
 
-    def show(state: _State) -> None:
-        line = cell.Pretty(escape(state.line()))
+    def show(state: _State | None) -> None:
+        line = cell.Pretty("" if state is None else escape(state.line()))
         if shown:
             shown[0].update(line)
-        else:
+        elif state is not None:
             shown.append(cell.display(line, display_id=True))
 
     return show
@@ -206,7 +209,10 @@ def progress(
 
             yield _Bar(step, lambda text: shown.update(task, description=text))
     elif cell := _notebook_cell():
-        yield _Lines(label, total, size, _SECONDS_BETWEEN_UPDATES, cell)
+        try:
+            yield _Lines(label, total, size, _SECONDS_BETWEEN_UPDATES, cell)
+        finally:
+            cell(None)
     elif not _IN_PIPELINES.isdisjoint(os.environ):
         yield _Lines(label, total, size, max(seconds, _SECONDS_BETWEEN_ENTRIES), lambda state: _print(state.entry()))
     else:

@@ -83,7 +83,7 @@ def _draw_one(index: int, *, folders: Sequence[str], images: int, height: int, w
     masks = draw_masks(seed, index, height, width)
     data = encode_jpeg(draw_picture(seed, index, masks))
     name = image_name(seed, index)
-    Path(folders[index >= images], name).write_bytes(data)
+    Path(folders[int(index >= images)], name).write_bytes(data)
     return _Drawn(name, tuple(rle.to_pairs(rle.encode(mask)) for mask in masks), len(data))
 
 

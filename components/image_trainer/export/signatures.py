@@ -376,7 +376,8 @@ class ServedModel(tf.Module):
 def _maps(layer: Any) -> list[Any]:
     """Returns the output of a layer if it is one map of features of a known size."""
     try:
-        output = layer.output
+        # Of a model in the model, too: not the end of its own graph, but that of the call.
+        output = keras.Operation.output.fget(layer)
     except (AttributeError, ValueError):  # A layer that is called several times.
         return []
     shape: Any = getattr(output, "shape", ())

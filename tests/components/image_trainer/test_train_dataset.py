@@ -177,7 +177,7 @@ def test_it_trains_measures_and_predicts_and_is_found_again(
     again = shardwright.train(source, tmp_path / "out", transform=TRANSFORM, trainer=trainer, workers=1)
     assert again == model
     assert "epoch 1" not in capfd.readouterr().err
-    with pytest.raises(UsageError, match="has the model of another training"):
+    with pytest.raises(UsageError, match="cannot go on to 3: its learning rate has fallen"):
         shardwright.train(source, tmp_path / "out", transform=TRANSFORM, trainer={**trainer, "epochs": 3}, workers=1)
 
 

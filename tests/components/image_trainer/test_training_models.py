@@ -77,7 +77,7 @@ def test_an_encoder_begins_with_the_weights_of_its_file(data, tmp_path, monkeypa
     source.save_weights(file)
     # The workers would trace the whole encoder; what they are given is enough.
     monkeypatch.setattr(run_fn, "_train", lambda spec, *others: None)
-    monkeypatch.setattr(run_fn, "_export", lambda spec, *others: None)
+    monkeypatch.setattr(run_fn, "_export", lambda spec, *others, **options: None)
     recipe = changed(RECIPE, encoder=B0, weights="blake3:" + checksum_file(file))
     spec = train_and_export(
         recipe, dataset=data, run_folder=tmp_path / "run", export_folder=tmp_path / "x", weights_from=str(file)

@@ -58,11 +58,13 @@ def test_a_training_that_is_killed_goes_on_from_its_bucket_to_the_same_weights(s
     spec = dataclasses.replace(spec_of(tmp_path / "killed", data, recipe, every=2), checkpoints=bucket)
     code, _, _ = ended(start(spec, end_at=5))
     assert code == -signal.SIGKILL
-    assert CheckpointFolder(bucket).steps() == [3, 4]
+    # The one that was being written may be lost.
+    steps = CheckpointFolder(bucket).steps()
+    assert steps in ([2, 3], [3, 4])
     # It was known to be at work.
     assert [name for name in stores.tree(bucket) if name.startswith("leases/")]
     found = trained(spec)
-    assert found.resumed == [4]
+    assert found.resumed == steps[-1:]
     assert found.weights == whole.weights
     assert read_history(spec.output) == read_history(tmp_path / "whole")
     assert not (tmp_path / "killed" / "checkpoints").exists()
