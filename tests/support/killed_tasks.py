@@ -52,6 +52,7 @@ _OWN = (
     "eval_config.json",
     "executor-logs-*",
     "events.out.*",
+    "train.log",  # XLA puts the time on its lines.
 )
 # TensorFlow numbers the functions of a graph through all that its process traces, which is less where a killed attempt
 # left finished shards. The rest of the graph is compared, and not the fingerprint of the file.
