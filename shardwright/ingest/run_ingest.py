@@ -22,7 +22,7 @@ from shardwright.dataset.manifest import DISPLAYED, IMAGE_FOLDER, LOCATED, Manif
 from shardwright.dataset.reader import ImageDataset
 from shardwright.errors import UsageError
 from shardwright.ingest.identify import look_at_input, pin_input
-from shardwright.ingest.plan import IngestPlan, plan_ingest, planned_fingerprint
+from shardwright.ingest.plan import IngestPlan, PreparedIngest, plan_ingest, planned_fingerprint
 from shardwright.ingest.recipe import IngestRecipe, InputLocation, locate
 from shardwright.ingest.select_spans import becomes_input
 from shardwright.ingest.survey import IngestInput, list_input, read_annotations
@@ -97,10 +97,7 @@ def ingest(
             log(f"{damaged} It is replaced now, since what remains of it belongs to this dataset.")
         staging = _open_staging(staging_root, plan)
         with staging.locked():
-            # Decided once: writers that are no forks would look for tasks in files.
-            forks = can_fork()
-            alone = _processes(sum(plan.shard_costs), workers) == 1
-            prepared.stage(staging, inherited=alone or forks)
+            forks = _stage(prepared, staging, workers)
             del prepared  # What writers do not need of it is not needed any more.
             try:
                 manifest, notes = _write(plan, staging, config, out, workers, quiet, fork=forks)
@@ -167,6 +164,14 @@ def _open_staging(staging_root: str, plan: IngestPlan) -> Staging:
         raise UsageError(
             f"{staging_root}: cannot be created ({error.strerror}). Set run.staging or another --out."
         ) from None
+
+
+def _stage(prepared: PreparedIngest, staging: Staging, workers: int | None) -> bool:
+    """Stages a plan; returns whether its writers are forks, decided once: others look for their tasks in files."""
+    forks = can_fork()
+    alone = _processes(sum(prepared.plan.shard_costs), workers) == 1
+    prepared.stage(staging, inherited=forks or alone)
+    return forks
 
 
 def _write(
