@@ -13,7 +13,7 @@ import os
 import shlex
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
@@ -123,8 +123,9 @@ def _run(config: Config, resolved: ResolvedInputs, run_root: Path, shown_log: st
         from shardwright.pipelines.runs.stock_executors import flush_stock_outputs
         from shardwright.pipelines.runs.summary import hopeless, summarize, write_run_report
 
-    for options in ((), *config.beam.per_component.values()):
-        check_staging([*config.beam.options, *options], config.run.staging, os.environ[STAGING_VARIABLE])
+    options_of_steps = [[*config.beam.options, *options] for options in ((), *config.beam.per_component.values())]
+    for options in options_of_steps:
+        check_staging(options, config.run.staging, os.environ[STAGING_VARIABLE])
     inputs = GraphInputs(
         input_fingerprint=resolved.fingerprint,
         ingest_recipe=resolved.recipe,
@@ -137,7 +138,7 @@ def _run(config: Config, resolved: ResolvedInputs, run_root: Path, shown_log: st
     flush_stock_outputs(nodes)
     pipeline = tfx.dsl.Pipeline(
         pipeline_name=config.name,
-        pipeline_root=ARTIFACTS,
+        pipeline_root=root_for(options_of_steps),
         components=nodes,
         enable_cache=True,
         metadata_connection_config=tfx.orchestration.metadata.sqlite_metadata_connection_config(METADATA_FILE),
@@ -170,6 +171,19 @@ def _run(config: Config, resolved: ResolvedInputs, run_root: Path, shown_log: st
         target=run_root / REPORT_FILE,
     )
     return summarize(record, run_root, PUSHED, resolved.notes)
+
+
+def root_for(options_of_steps: Iterable[Sequence[str]]) -> str:
+    """Returns the root of the artifacts of a run in the current folder.
+
+    It is relative, so that the folder can be moved; but workers of a cluster work in folders of their own.
+
+    Args:
+        options_of_steps: Beam's options of each component.
+    """
+    from shardwright.components.runtime.beam import cluster_of
+
+    return os.path.abspath(ARTIFACTS) if any(map(cluster_of, options_of_steps)) else ARTIFACTS
 
 
 def _check_disk_space(config: Config, resolved: ResolvedInputs, run_root: str) -> Iterator[str]:

@@ -87,7 +87,7 @@ def check_staging(options: Sequence[str], given: str | None, otherwise: str) -> 
     """
     what = "the staging folder (run.staging)"
     reachable(options, what, given or otherwise)
-    runner = _cluster(options)
+    runner = cluster_of(options)
     if runner and not given and not is_remote(otherwise):
         raise UsageError(
             f"{what}, {otherwise}, is a folder of this machine, and the workers of {runner} are on others. "
@@ -96,7 +96,7 @@ def check_staging(options: Sequence[str], given: str | None, otherwise: str) -> 
         )
 
 
-def _cluster(options: Sequence[str]) -> str:
+def cluster_of(options: Sequence[str]) -> str:
     """Returns the runner if its workers may be on other machines; else an empty text."""
     known = PipelineOptions(list(options))
     name = known.view_as(StandardOptions).runner

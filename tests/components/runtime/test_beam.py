@@ -14,6 +14,7 @@ from shardwright.components.image_trainer.run_fn import _checkpoints
 from shardwright.components.runtime.beam import beam_args, staging_root
 from shardwright.errors import UsageError
 from shardwright.pipelines.cli import main
+from shardwright.pipelines.run_local import root_for
 from shardwright.sample import write_sample
 from shardwright.staging.staging import STAGING_VARIABLE, VOLUME_STAGING
 
@@ -110,6 +111,16 @@ def test_a_run_is_refused_before_anything_starts(
     assert main(["run", str(tmp_path / "c.yaml"), "--root", str(tmp_path / "run")]) == 2
     assert "the workers of FlinkRunner are on others" in capsys.readouterr().err
     assert not list((tmp_path / "run").glob("artifacts/ImageExampleGen/examples/*"))
+
+
+def test_workers_of_a_cluster_get_the_absolute_root_of_the_artifacts(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """They work in other folders: the statistics of a run on Prism were in that of its workers."""
+    monkeypatch.chdir(tmp_path)
+    cluster = ["--runner=PortableRunner", "--job_endpoint=HOST:8099", "--environment_type=EXTERNAL"]
+    assert root_for([[], cluster]) == str(tmp_path / "artifacts")
+    assert root_for([[], ["--runner=DirectRunner"]]) == "artifacts"
 
 
 PLANTS = {
