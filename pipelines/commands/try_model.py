@@ -31,10 +31,11 @@ def run(options: Namespace) -> int:
         server = TryServer(tried, options.port)
     except OSError as error:
         raise UsageError(f"--port {options.port}: cannot be used ({error.strerror}). Use 0 for any free one.") from None
+    # Ctrl-C may come as soon as the address is printed.
     with server, suppress(KeyboardInterrupt):
-        code = finish(
+        finish(
             options, {"address": server.address}, f"{server.address}", following="open it in a browser; Ctrl-C ends it"
         )
         sys.stdout.flush()
         server.serve_forever()
-    return code
+    return 0
