@@ -4,7 +4,7 @@
 #   engines.sh build [PART...]   the programs only (some of: manifests etcd kubernetes jobset kueue kserve prism boot; by default all); prints their folder
 #   engines.sh [ARGUMENTS...]    the tests of tests/cluster on the real control plane, with more arguments for pytest; then Prism
 #
-# It needs Go 1.26 and a module proxy. On two idle cores the first build takes about fifteen minutes and 7 GB of Go's caches; the programs
+# It needs Go 1.26 and a module proxy. On two idle cores the first build takes about twenty minutes and 9 GB of Go's caches; the programs
 # have 0.5 GB. What is built stays in the cache folder. Without Go it says so, and tests nothing: `make cluster-test` has an older server.
 set -euo pipefail
 
