@@ -362,7 +362,7 @@ def test_a_set_that_failed_is_replaced(world, account, opened):
 TASK = """
 import json, os, sys
 from pathlib import Path
-from shardwright.components.runtime import jobset
+from shardwright.components.runtime import run_jobset as jobset
 template, opened, shared, account, name = json.load(sys.stdin)
 jobset._ACCOUNT = Path(account)
 task = jobset.JobSetTask(template, ["--executor_class_path", name, "{}"], 2, Path(shared))
