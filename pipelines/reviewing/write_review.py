@@ -215,7 +215,10 @@ def _doubtful(
         annotated |= annotations_of(source)
         with progress(source.images, "predicting", quiet=quiet) as shown:
             for found in answers_of(judge, source, shown, annotated=annotated):
-                (failures if isinstance(found, Failure) else answers).append(found)  # type: ignore[arg-type]
+                if isinstance(found, Failure):
+                    failures.append(found)
+                else:
+                    answers.append(found)
     return _rank(dataset.manifest.labels, answers, annotated, model.classes)
 
 
@@ -275,7 +278,10 @@ def _to_label(
     with progress(source.images + known_source.images, "predicting", quiet=quiet) as shown:
         known = [one.embedding for one in answers_of(model, known_source, shown, embed=True) if isinstance(one, Answer)]
         for found in answers_of(model, source, shown, embed=True):
-            (failures if isinstance(found, Failure) else new).append(found)  # type: ignore[arg-type]
+            if isinstance(found, Failure):
+                failures.append(found)
+            else:
+                new.append(found)
     if not new:
         return []
     points, labeled = np.array([answer.embedding for answer in new], np.float64), np.array(known, np.float64)
