@@ -133,3 +133,16 @@ def image_input() -> Callable[..., dict[str, Any]]:
 def dataset(tmp_path: Path, small_dataset: Callable[..., Path]) -> Path:
     """A small dataset that the test may change."""
     return small_dataset(tmp_path)
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Any]:
+    """Debian's Chromium; `apt-get install chromium`."""
+    program = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    if program is None:
+        pytest.skip("no Chromium on this machine")
+    from browser import Browser
+
+    made = Browser(program)
+    yield made
+    made.close()

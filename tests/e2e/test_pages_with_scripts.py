@@ -1,11 +1,8 @@
 """The pages of `review` and `try` in a real browser: they fit a phone, obey the keyboard, and run no strange script."""
 
 import base64
-import html
 import json
 import re
-import shutil
-import subprocess
 import threading
 from types import MappingProxyType
 
@@ -20,26 +17,6 @@ from shardwright.review.review_page import ReviewItem, ReviewPage
 pytestmark = pytest.mark.slow
 
 EVIL = "<img src=x onerror=\"document.title='evil'\"></script><script>document.title='evil'</script>"
-OPTIONS = [
-    "--headless",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--allow-file-access-from-files",
-    "--virtual-time-budget=4000",
-    "--window-size=1400,2200",
-    "--dump-dom",
-]
-
-
-@pytest.fixture(scope="module")
-def browser():
-    """Debian's Chromium; `apt-get install chromium`."""
-    found = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-    if found is None:
-        pytest.skip("no Chromium on this machine")
-    return found
 
 
 class Stored:
@@ -73,21 +50,17 @@ addEventListener("load", () => {
   const select = page.querySelectorAll("select")[2];
   select.value = "1"; select.dispatchEvent(new inside.Event("change", {bubbles: true}));
   for (const button of page.querySelectorAll("[data-save]")) button.click();
-  Promise.all(saved.map((blob) => blob.text())).then((texts) => { document.title = JSON.stringify({texts,
+  Promise.all(saved.map((blob) => blob.text())).then((texts) => tell({texts,
     width: inside.innerWidth, overflow: page.documentElement.scrollWidth - inside.innerWidth, title: page.title,
     count: page.getElementById("count").textContent, kept: inside.localStorage.length,
     broken: [...page.images].filter((image) => !image.naturalWidth).length, images: page.images.length,
-    dark: inside.matchMedia("(prefers-color-scheme: dark)").matches}); });
+    dark: inside.matchMedia("(prefers-color-scheme: dark)").matches}));
 });</script>"""
 
 
 def opened(browser, scratch, text, *, dark=False):
-    (scratch / "frame.html").write_text(text, encoding="utf-8")
-    scheme = f"--blink-settings=preferredColorScheme={0 if dark else 1}"
-    call = [browser, *OPTIONS, scheme, f"--user-data-dir={scratch / 'profile'}", (scratch / "frame.html").as_uri()]
-    done = subprocess.run(call, capture_output=True, text=True, timeout=180, check=False)
-    assert done.returncode == 0, done.stderr
-    return json.loads(html.unescape(re.search("<title>(.*?)</title>", done.stdout)[1]))
+    (scratch / "frame.html").write_text(browser.tell + text, encoding="utf-8")
+    return browser.open((scratch / "frame.html").as_uri(), scratch, dark=dark)
 
 
 @pytest.mark.parametrize(("width", "dark"), [(390, True), (1280, False)])
@@ -118,7 +91,7 @@ def test_a_script_that_is_not_ours_does_not_run(browser, tmp_path):
     assert "script-src 'sha256-" in text
     planted = text.replace("</main>", "<script>document.title='evil'</script></main>")
     (tmp_path / "planted.html").write_text(planted, encoding="utf-8")
-    told = 'addEventListener("load", () => {document.title = JSON.stringify(frames[0].document.title)})'
+    told = 'addEventListener("load", () => tell(frames[0].document.title))'
     place = (tmp_path / "planted.html").as_uri()
     found = opened(browser, tmp_path, f'<iframe src="{place}"></iframe><script>{told}</script>')
     assert found == "n"
@@ -138,7 +111,7 @@ DROP = """<script>addEventListener("load", async () => {
     slider.value = "0.7"; slider.dispatchEvent(new Event("input"));
     const [name, note] = ["h3", ".note"].map((what) => document.querySelector("#results " + what).textContent);
     const bold = document.querySelector("h3 b");
-    document.title = JSON.stringify({before, painted, after: cells(), plain: color(), bold, name, note});
+    tell({before, painted, after: cells(), plain: color(), bold, name, note});
   }, 50);
 });</script>"""
 
@@ -165,16 +138,14 @@ def test_a_photograph_is_dropped_and_the_slider_moves_its_masks(browser, tmp_pat
     photo = base64.b64encode((tmp_path / "photo.png").read_bytes()).decode("ascii")
     with TryServer(TriedModel(Model())) as server:
         page = re.sub(r"<meta http-equiv=[^>]*>", "", server.page.decode("utf-8"))
-        server.page = page.replace("</body>", f"{DROP % photo}</body>").encode("utf-8")
+        server.page = page.replace("</body>", f"{browser.tell}{DROP % photo}</body>").encode("utf-8")
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
         thread.start()
         try:
-            call = [browser, *OPTIONS, f"--user-data-dir={tmp_path / 'profile'}", server.address]
-            done = subprocess.run(call, capture_output=True, text=True, timeout=180, check=False)
+            found = browser.open(server.address, tmp_path)
         finally:
             server.shutdown()
             thread.join()
-    found = json.loads(html.unescape(re.search("<title>(.*?)</title>", done.stdout)[1]))
     assert (found["before"], found["after"]) == (["50.0 %", "0.0 %"], ["0.0 %", "0.0 %"])
     assert found["plain"] == [90, 90, 90, 255] != found["painted"]
     assert found["name"] == "<b>photo</b>.png"
