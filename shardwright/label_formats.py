@@ -2,7 +2,7 @@
 
 All who need to know the formats read this table: the section `input.labels` and its JSON Schema, detection, the
 constructors in Python, `relabel`, `export` and the pages on formats. `shardwright.formats.registry` finds the readers.
-The page "Add a format" (docs/how-to/add-a-format.md) has the steps.
+CONTRIBUTING.md has the steps to add one.
 """
 
 from __future__ import annotations
@@ -19,7 +19,6 @@ _OBJECTS = ("key_regex", "boxes", "polygons", "beyond_image")
 _COLUMNS = ("columns.image", "columns.label")
 _TABLE = ("features", "key_regex")
 _PIXELS = ("unlisted_values", "values", "threshold")
-
 
 @dataclass(frozen=True, kw_only=True)
 class LabelFormat:
@@ -82,7 +81,6 @@ class LabelFormat:
     def relabels(self) -> bool:
         """Returns whether `shardwright relabel` can read it: everything is in one file."""
         return self.reads in (TABLE, FILE) and not self.attached
-
 
 # A row is read as a row.
 # fmt: off
@@ -227,7 +225,6 @@ NAMES = (AUTO, *BY_NAME)
 # Those of which no file of annotations is read.
 WITHOUT_PATH = tuple(row.name for row in FORMATS if not row.path)
 EXPORTS = tuple(sorted({to for row in FORMATS for to in row.exports}))
-
 
 def possible(name: str, *, path: bool) -> Iterator[LabelFormat]:
     """Yields the formats that `input.labels.format` may mean: with `auto` those that have a path, or those without."""

@@ -24,7 +24,6 @@ TERMS: dict[str, str] = {
     "parse segmentation TFRecord": "reference/tfrecord-features.html#parse-a-segmentation-tfrecord-with-tensorflow",
     "parquet": "formats/parquet.html",
     "yolo": "formats/annotation-tools.html#yolo",
-    "add a format": "how-to/add-a-format.html",
     "webdataset": "formats/tfrecords.html#webdatasets-tar-files",
     "bounding boxes": "formats/tables.html#bounding-boxes",
     "wrong labels": "tutorials/review-labels.html",
@@ -82,7 +81,6 @@ TERMS: dict[str, str] = {
     "GPU": "how-to/training.html#on-a-gpu",
 }
 
-
 class Search:
     """The index of the site, with the fields, boosts and scores of the theme's own search."""
 
@@ -119,7 +117,6 @@ class Search:
             best.setdefault(place.partition("#")[0], place)
         return list(best.values())
 
-
 def main() -> None:
     """Prints the hits of the terms that were given, or checks the table."""
     search = Search(SITE)
@@ -134,7 +131,6 @@ def main() -> None:
             wrong.append(f"site: a search for {term!r} leads to {first}, not to {page}")
     if wrong:
         raise SystemExit("\n".join(wrong))
-
 
 if __name__ == "__main__":
     main()

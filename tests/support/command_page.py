@@ -9,15 +9,12 @@ from shardwright.pipelines.commands.parsers import Parser
 
 _HEAD = """# Command line
 
-All commands of `shardwright` with all options. [How-to](../how-to/index.md) shows the most common ones at work.
+All commands of `shardwright` with all their options. This page is generated from the code.
 
-- Every command takes `-q` (`--quiet`), which prints only errors and the result, and `-h` (`--help`).
-- Errors and progress go to standard error. An error is one line, and ends with the [page](messages.md) about it. Notes
-  are indented lines before the result.
-- With `--json`, standard output is one JSON document, or nothing after an error.
-- `shardwright completion bash` prints a script that completes commands and options.
-
-This page is generated from the code.
+- `-h` (`--help`) and `-q` (`--quiet`, only errors and the result) work with every command.
+- `--json` prints the result as one JSON document, and nothing if the command fails.
+- `--set KEY=VALUE` replaces a value of the configuration, such as `trainer.epochs=3`. Repeat it for more.
+- Errors and progress go to standard error. An error is one line that ends with the [page](messages.md) about it.
 
 ## Exit codes
 
@@ -59,15 +56,30 @@ VARIABLES: dict[str, str] = {
     "SHARDWRIGHT_TRUST_MODELS": "`1`: models are your own and are opened unchecked; as `--trust-model`",
 }
 _COMMON = {"--help", "--quiet"}
+# Explained at the top of the page, and only named where they can be used.
+_NAMED = ("--set", "--json")
+# What a user wants -> the group of the catalog.
+_GOALS = {
+    "begin": "start",
+    "make a dataset": "data",
+    "look at one": "look",
+    "change one": "change",
+    "use a model, check a training": "model",
+    "run on Vertex AI or Kubeflow": "cloud",
+    "keep things tidy": "maintenance",
+}
 
 
 def page(program: Parser) -> str:
     """Returns the page."""
     codes = [f"| `{code}` | {meaning} |" for code, meaning in EXIT_CODES.items()]
-    lines = [_HEAD.rstrip("\n"), *codes, "", "## Commands", "", "| command | what it does |", "|---|---|"]
+    lines = [_HEAD.rstrip("\n"), *codes, "", "## Commands", "", "| to | commands |", "|---|---|"]
     parsers = dict(_commands(program))
-    lines += [f"| [`{name}`](#{_anchor(name)}) | {ENTRIES[name].summary} |" for name in _order(parsers)]
-    for name in _order(parsers):
+    order = _order(parsers)
+    for goal, group in _GOALS.items():
+        links = [f"[`{name}`](#{_anchor(name)})" for name in order if name in GROUPS[group]]
+        lines.append(f"| {goal} | {', '.join(links)} |")
+    for name in order:
         lines += _section(name, parsers[name])
     variables = [f"| `{name}` | {meaning} |" for name, meaning in VARIABLES.items()]
     lines += ["", *_VARIABLES_HEAD.splitlines(), *variables]
@@ -91,9 +103,12 @@ def _section(name: str, parser: Parser) -> list[str]:
     actions = [action for action in parser.actions if not _COMMON & set(action.option_strings)]
     file, _, anchor = entry.page.partition("#")
     see = f"See [{file}]({os.path.relpath(file, 'reference')}{'#' + anchor if anchor else ''})."
+    named = [f"`{option}`" for option in _NAMED if option in parser.options]
+    actions = [action for action in actions if not {*_NAMED} & {*action.option_strings}]
     rows = [_row(action) for action in sorted(actions, key=lambda one: bool(one.option_strings))]
-    table = ["| argument | default | what it does |", "|---|---|---|", *rows]
-    return ["", f"## {name}", "", f"{summary} {see}", "", f"    shardwright {entry.example}", "", *table]
+    table = ["", "| argument | default | what it does |", "|---|---|---|", *rows] if rows else []
+    also = ["", f"Also {' and '.join(named)}."] if named else []
+    return ["", f"## {name}", "", f"{summary} {see}", "", f"    shardwright {entry.example}", *table, *also]
 
 
 def _row(action: argparse.Action) -> str:

@@ -15,6 +15,7 @@ from shardwright.dataset.feature_presets import COMMON_FEATURES
 from shardwright.errors import ShardwrightError
 from shardwright.evaluation import submission
 from shardwright.ingest.known_files import PROBE_FEATURES
+from shardwright.label_formats import FORMATS
 
 GENERATED = "This page is generated from the code."
 Table = dict[str, str]
@@ -164,13 +165,23 @@ def python_api() -> str:
         parts += [f"### {name}", signature(name, value), described(value)]
     parts += ["## Classes"]
     for name in classes:
-        parts += [f"### {name}", described(getattr(shardwright, name)), _methods(getattr(shardwright, name))]
+        kind = getattr(shardwright, name)
+        parts += [f"### {name}", described(kind) if kind is not shardwright.Config else _config(kind), _methods(kind)]
     parts += [
         "## Errors",
         "`ShardwrightError` is the base of all.",
     ]
     parts += [table("error, meaning", [(f"`{name}`", _first(getattr(shardwright, name))) for name in errors])]
     return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def _config(kind: type) -> str:
+    """The configuration has a page of its own; here are only the attributes that are no sections of it."""
+    text = described(kind)
+    head, _, _ = text.partition("\n\n| attribute")
+    rows = [line for line in text.splitlines() if line.startswith(("| `base`", "| `notes`"))]
+    listed = "\n".join(["| attribute | description |", "| --- | --- |", *rows])
+    return f"{head} Its attributes are the sections of the [configuration](configuration.md), and these:\n\n{listed}"
 
 
 def _is_error(value: Any) -> bool:
@@ -205,13 +216,24 @@ def tfx_components() -> str:
     ]
     for name, value in steps.items():
         parts += [f"## {name}", described(value, _defaults_of(value), _inputs_of(value)), _outputs_of(value)]
-    parts += ["## Sections and annotations", "Values for the parameters of the components."]
-    rows = [
-        (f"`{name}`", f"The text `{value}`, an option's value." if isinstance(value, str) else _first(value))
-        for name, value in named.items()
-        if name not in steps
+    others = {name: value for name, value in named.items() if name not in steps}
+    # A constructor of a section wraps its class.
+    wrapped = {name: getattr(one, "__wrapped__", None) for name, one in others.items()}
+    paths = {name: kind.PATH for name, kind in wrapped.items() if hasattr(kind, "PATH")}
+    sections = [f"[`{name}`](configuration.md#{path.replace('.', '').rstrip('*')})" for name, path in paths.items()]
+    formats = [f"`{row.function}`" for row in FORMATS]
+    shown = [
+        (f"`{name}`", _first(value))
+        for name, value in others.items()
+        if inspect.isfunction(value) and name not in paths and f"`{name}`" not in formats
     ]
-    return "\n\n".join([part for part in parts if part] + [table("name, description", rows)]) + "\n"
+    parts += [
+        "## Sections, annotations, functions",
+        f"Sections of the configuration, with the keys that they have in YAML: {', '.join(sections)}.",
+        f"The labels of `Input`, one function for each [annotation format](../formats/index.md): {', '.join(formats)}.",
+        table("function, what it does", shown),
+    ]
+    return "\n\n".join(part for part in parts if part) + "\n"
 
 
 def _defaults_of(component: Any) -> Table:
