@@ -1,4 +1,4 @@
-"""docs/trust/limits.md is made of the rows of tools/patches/guarantees.toml, and of the emulator's rules."""
+"""What ran where: docs/trust/limits.md has the rows of tools/patches/guarantees.toml, NOTES.md the emulator's rules."""
 
 import os
 import sys
@@ -12,7 +12,7 @@ sys.path.insert(0, str(ROOT / "tools" / "patches"))
 from tables import read  # noqa: E402
 
 sys.path.remove(str(ROOT / "tools" / "patches"))
-PAGE = ROOT / "docs" / "trust" / "limits.md"
+PAGE, NOTES = ROOT / "docs/trust/limits.md", ROOT / "benchmarks/NOTES.md"
 HOW = ("real", "recorded", "emulated", "read")
 # The columns of the table that opens the page.
 SEEN = {"works": ("real", "recorded"), "emulated": ("emulated",), "untried": ("read",)}
@@ -20,7 +20,7 @@ BY_HAND = "by hand"
 TARGETS = read(ROOT / "tools" / "patches" / "guarantees.toml")["target"]
 
 
-def page() -> str:
+def pages() -> dict[Path, str]:
     rows = [
         (
             row["name"],
@@ -44,24 +44,25 @@ def page() -> str:
         "summary": table(", works, emulated only, untried", short),
         "targets": table("target, version, how, what, test", rows),
         "rules": (
-            "## Rules of the emulator of Kubeflow Pipelines\n\n"
+            "# Rules of the emulator of Kubeflow Pipelines\n\n"
             "Recorded rules were compared with what Kubeflow's own driver and launcher wrote.\n\n"
             f"{table('rule, how, versions', rules)}"
         ),
     }
-    text = PAGE.read_text(encoding="utf-8")
+    made = {file: file.read_text(encoding="utf-8") for file in (PAGE, NOTES)}
     for name, part in parts.items():
+        file = NOTES if name == "rules" else PAGE
         begin, end = f"<!-- {name} -->\n", f"<!-- end of {name} -->"
-        before, _, rest = text.partition(begin)
-        text = f"{before}{begin}\n{part.strip()}\n\n{end}{rest.partition(end)[2]}"
-    return text
+        before, _, rest = made[file].partition(begin)
+        made[file] = f"{before}{begin}\n{part.strip()}\n\n{end}{rest.partition(end)[2]}"
+    return made
 
 
-def test_the_page_is_that_of_the_list() -> None:
-    made = page()
-    if os.environ.get("SHARDWRIGHT_RENEW_GOLDEN"):
-        PAGE.write_text(made, encoding="utf-8")
-    assert PAGE.read_text(encoding="utf-8") == made, "renew it with SHARDWRIGHT_RENEW_GOLDEN=1"
+def test_the_pages_are_those_of_the_list() -> None:
+    for file, made in pages().items():
+        if os.environ.get("SHARDWRIGHT_RENEW_GOLDEN"):
+            file.write_text(made, encoding="utf-8")
+        assert file.read_text(encoding="utf-8") == made, "renew it with SHARDWRIGHT_RENEW_GOLDEN=1"
 
 
 def test_every_row_says_how_and_names_a_test_that_exists() -> None:
