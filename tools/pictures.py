@@ -49,11 +49,25 @@ TERMINAL_WIDTH, COLUMNS = 960, 117
 BUTTONS = ("#ef5350", "#ffca28", "#66bb6a")
 
 
+# The colors of drawings, and those of the same drawing where the reader prefers dark pages.
+DARK = {
+    "#ffffff": "#1e2129",
+    "#263238": "#e3e6ea",
+    GRAY: "#9fb0b9",
+    PALE: "#0d3b36",
+    ORANGE: "#4a3413",
+    "#b0bec5": "#5f7079",
+    TEAL: "#26a69a",
+}
+
+
 def svg(width: int, height: int, title: str, shapes: Sequence[str]) -> str:
-    """Returns a drawing on white, readable in the light and in the dark."""
+    """Returns a drawing with a background of its own, light or dark as the reader prefers."""
+    recolored = "".join(f'[fill="{one}"]{{fill:{dark}}}[stroke="{one}"]{{stroke:{dark}}}' for one, dark in DARK.items())
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" role="img" '
         f'font-family="system-ui, sans-serif" font-size="14">\n<title>{escape(title)}</title>\n'
+        f"<style>@media (prefers-color-scheme: dark){{{recolored}}}</style>\n"
         f'<rect width="{width}" height="{height}" rx="8" fill="#ffffff"/>\n' + "\n".join(shapes) + "\n</svg>\n"
     )
 
@@ -190,7 +204,8 @@ def terminal(session: Path, title: str, *, animated: bool = False) -> str:
         ".typed{fill:#80cbc4;font-weight:600}.wrong{fill:#ffab91}"
         + ("g{animation:shown .1s both}@keyframes shown{from{opacity:0}}" if animated else "")
         + "@media (prefers-reduced-motion: reduce){g{animation:none}}</style>",
-        f'<rect width="{TERMINAL_WIDTH}" height="{height}" rx="8" fill="#263238"/>',
+        # Not `fill`, which is another color on dark pages.
+        f'<rect width="{TERMINAL_WIDTH}" height="{height}" rx="8" style="fill:#263238"/>',
         *(f'<circle cx="{18 + 18 * at}" cy="18" r="5" fill="{color}"/>' for at, color in enumerate(BUTTONS)),
     ]
     for number, text in enumerate(rows):
@@ -329,6 +344,20 @@ def drawings() -> dict[str, str]:
     return {**badges(), **{name: draw() for name, draw in DRAWINGS.items()}}
 
 
+# Photographs of pages that are taken in the light and in the dark: width and height.
+SIZES = {
+    "overview": (1280, 420),
+    "overview-phone": (420, 1130),
+    "mask-orders": (1000, 396),
+    "predictions": (1000, 396),
+    "notebook": (1000, 462),
+    "drift": (1000, 760),
+    "report": (1280, 1100),
+    "samples": (1000, 480),
+    "augmented": (1000, 480),
+}
+
+
 def take_photographs(folder: Path) -> None:
     """Makes a dataset of drawn images, and takes pictures of its report, of samples and of a batch."""
     import shardwright as sw
@@ -352,43 +381,53 @@ def take_photographs(folder: Path) -> None:
     augmented = sw.load(dataset, "train", batch_size=8, seed=1, shuffle=True, augment=changed)
     shown = {"samples": sw.show_batch(plain, classes), "augmented": sw.show_batch(augmented, classes)}
     for name, batch in shown.items():
-        text = f'<!doctype html><meta charset="utf-8"><body style="margin:16px">{batch._repr_html_()}</body>'
-        (folder / f"{name}.html").write_text(text, encoding="utf-8")
+        (folder / f"{name}.html").write_text(BATCH.format(shown=batch._repr_html_()), encoding="utf-8")
     darken(folder, {"height": 240, "width": 360})
     for name, page in {"mask-orders": mask_orders, "predictions": predictions, "notebook": notebook}.items():
         (folder / f"{name}.html").write_text(page(folder, dataset), encoding="utf-8")
-        photograph(browser, folder / f"{name}.html", FOLDER / f"{name}.png", 1000, HEIGHTS[name])
     init_question(folder)
-    (folder / "overview.html").write_text(overview(folder / "clouds", dataset), encoding="utf-8")
-    photograph(browser, folder / "overview.html", FOLDER / "overview.png", 1280, 420)
+    for name in ("overview", "overview-phone"):
+        (folder / f"{name}.html").write_text(overview(folder / "clouds", dataset), encoding="utf-8")
     compare = ["drift", str(folder / "clouds-dataset"), str(folder / "dark"), "--html", str(folder / "drift.html")]
     subprocess.run([sys.executable, "-m", "shardwright.pipelines.cli", *compare], check=False, timeout=LIMIT)
-    photograph(browser, folder / "drift.html", FOLDER / "drift.png", 1000, 760)
-    photograph(browser, folder / "report.html", FOLDER / "report.png", 1280, 1100)
-    photograph(browser, folder / "report.html", FOLDER / "report-dark.png", 1280, 1100, dark=True)
     photograph(browser, folder / "report.html", FOLDER / "report-phone.png", 390, 760)
-    for name in shown:
-        photograph(browser, folder / f"{name}.html", FOLDER / f"{name}.png", 1000, 480)
+    for name, (width, height) in SIZES.items():
+        photograph(browser, folder / f"{name}.html", FOLDER / f"{name}.png", width, height)
+        photograph(browser, folder / f"{name}.html", FOLDER / f"{name}-dark.png", width, height, dark=True)
 
 
-OVERVIEW = """<!doctype html><meta charset="utf-8"><style>
-body {{ margin: 0; padding: 20px; font: 14px system-ui, sans-serif; color: #263238; background: #fff;
-  display: grid; grid-template-columns: 1fr 92px 1fr 92px 1fr;
+# The head of the pages that are made here, in the colors of the site.
+HEAD = """<!doctype html><meta charset="utf-8"><style>
+:root {{ color-scheme: light dark; --ground: #fff; --ink: #263238; --line: #cfd8dc; --code: #f5f5f5; --mark: #00695c }}
+@media (prefers-color-scheme: dark) {{
+  :root {{ --ground: #1e2129; --ink: #e3e6ea; --line: #48505a; --code: #2a2e38; --mark: #4db6ac }}
+}}
+body {{ margin: 0; padding: 16px; font: 14px system-ui, sans-serif; color: var(--ink); background: var(--ground) }}
+"""
+OVERVIEW = (
+    HEAD
+    + """body {{ padding: 20px; display: grid; grid-template-columns: 1fr 92px 1fr 92px 1fr;
   align-items: stretch; gap: 0 6px; box-sizing: border-box }}
-section {{ border: 1px solid #cfd8dc; border-radius: 8px; padding: 12px 14px; overflow: hidden }}
+section {{ border: 1px solid var(--line); border-radius: 8px; padding: 12px 14px; overflow: hidden }}
 h2 {{ font-size: 15px; margin: 0 0 8px }}
 div.images {{ display: grid; grid-template-columns: 1fr 1fr; gap: 6px }}
 img {{ width: 100%; border-radius: 4px; display: block }}
 pre {{ font: 11.5px/1.45 ui-monospace, "DejaVu Sans Mono", monospace; margin: 8px 0 0; overflow: hidden }}
-span.arrow {{ align-self: center; text-align: center; font-weight: 600; color: #00695c }}
+span.arrow {{ align-self: center; text-align: center; font-weight: 600; color: var(--mark) }}
 span.arrow b {{ display: block; font-size: 30px; line-height: 1 }}
+@media (max-width: 600px) {{
+  body {{ padding: 8px; grid-template-columns: 1fr; gap: 8px }}
+  span.arrow b {{ rotate: 90deg }}
+  span.arrow br {{ display: none }}
+}}
 </style>
 <section><h2>Photographs and a CSV</h2><div class="images">{photographs}</div><pre>{table}</pre></section>
-<span class="arrow">init<br>ingest<b>→</b></span>
+<span class="arrow">init <br>ingest<b>→</b></span>
 <section><h2>A dataset, checked and reproducible</h2><pre>{files}</pre><pre>{counts}</pre></section>
-<span class="arrow">load<br>run<b>→</b></span>
+<span class="arrow">load <br>run<b>→</b></span>
 <section><h2>What a training gets</h2><div class="images">{masked}</div><pre>{batch}</pre></section>
 """
+)
 
 
 def overview(source: Path, dataset: ImageDataset) -> str:
@@ -423,22 +462,25 @@ def overview(source: Path, dataset: ImageDataset) -> str:
     )
 
 
-HEIGHTS = {"mask-orders": 396, "predictions": 396, "notebook": 462}
-GRID = """<!doctype html><meta charset="utf-8"><style>
-body {{ margin: 0; padding: 16px; font: 15px system-ui, sans-serif; color: #263238; background: #fff }}
+GRID = (
+    HEAD
+    + """body {{ font-size: 15px }}
 div {{ display: grid; grid-template-columns: repeat(4, 1fr); gap: 8px; margin: 6px 0 14px }}
 img {{ width: 100%; border-radius: 4px; display: block }}
 </style>{rows}
 """
-CELL = """<!doctype html><meta charset="utf-8"><style>
-body {{ margin: 0; padding: 16px; font: 14px system-ui, sans-serif; background: #fff }}
-pre {{ font: 13px/1.5 ui-monospace, "DejaVu Sans Mono", monospace; background: #f5f5f5; border: 1px solid #e0e0e0;
-  border-radius: 4px; padding: 8px 12px; margin: 0 0 10px }}
+)
+BATCH = HEAD + "</style>{shown}"
+CELL = (
+    HEAD
+    + """pre {{ font: 13px/1.5 ui-monospace, "DejaVu Sans Mono", monospace; background: var(--code);
+  border: 1px solid var(--line); border-radius: 4px; padding: 8px 12px; margin: 0 0 10px }}
 </style><pre>import shardwright as sw
 
 dataset = sw.ImageDataset.open("clouds-dataset")
 dataset</pre>{shown}
 """
+)
 
 
 def pictures_in_rows(rows: dict[str, Sequence[str]]) -> str:

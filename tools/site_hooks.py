@@ -1,7 +1,10 @@
-"""Hooks of mkdocs (`mkdocs.yml`): ranks of pages in the search, a page without navigation, and marks of tests."""
+"""Hooks of mkdocs (`mkdocs.yml`): ranks of pages in the search, dark pictures, and marks of tests."""
 
 import re
+from pathlib import Path
 from typing import Any
+
+PICTURES = Path(__file__).parents[1] / "docs" / "pictures"
 
 # First part of a page's path -> factor of its score: a page that shows how to do something comes before one that
 # describes or explains it. `tools/site_search.py` checks the result.
@@ -20,3 +23,24 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
         # The table needs the place that a short list of sections would take.
         page.meta["hide"] = ["toc"]
     return re.sub(r"^( *```python) notest$", r"\1", markdown, flags=re.MULTILINE)
+
+
+def on_page_content(html: str, **_: Any) -> str:
+    """Gives a picture its versions for dark pages and for phones where there are any; the theme shows one by color."""
+
+    def versions(found: re.Match[str]) -> str:
+        tag, folder, name = found[0], found["folder"], found["name"]
+        shown = ""
+        for suffix, color in (("", "#only-light"), ("-dark", "#only-dark")):
+            if not (PICTURES / f"{name}{suffix}.png").exists():
+                return str(tag)
+            file = f"{folder}{name}{suffix}.png{color}"
+            # The one that is not shown is not loaded either.
+            image = tag.replace(f"{folder}{name}.png", file).replace("<img", '<img loading="lazy"')
+            phone = f"{name}-phone{suffix}.png"
+            if (PICTURES / phone).exists():
+                image = f'<picture><source media="(max-width: 600px)" srcset="{folder}{phone}">{image}</picture>'
+            shown += image
+        return shown
+
+    return re.sub(r'<img [^>]*src="(?P<folder>[^"]*pictures/)(?P<name>[\w-]+)\.png"[^>]*>', versions, html)

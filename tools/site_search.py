@@ -73,12 +73,29 @@ TERMS: dict[str, str] = {
     "kfp component": "reference/kfp-components.html",
     "ImageExampleGen": "reference/tfx-components.html#imageexamplegen",
     "out of memory": "reference/messages.html#out-of-memory",
-    "permission denied": "reference/messages.html#buckets-and-disks",
+    "permission denied": "reference/messages.html#permission-denied",
     "exit code": "reference/command-line.html",
     "environment variables": "reference/command-line.html#environment-variables",
     "backtracking": "get-started/installation.html#if-it-does-not-work",
     "glibc": "get-started/installation.html",
     "GPU": "how-to/training.html#on-a-gpu",
+    # Whole messages, as people paste them.
+    "trainer.epoch: unknown key. Did you mean epochs?": "reference/messages.html#unknown-key",
+    "shardwright: tfx is not installed. Install it: pip install 'shardwright[tfx]'.": "get-started/installation.html",
+    "0 rows of train.csv matched an image": "reference/messages.html#0-rows-of-matched-an-image",
+    "ds: named by the manifest, but missing": "reference/messages.html#named-by-the-manifest-but-missing",
+    "trainer.machine: 4x9 is not a topology of ct5lp-hightpu-4t": "reference/messages.html#is-not-a-topology-of",
+    "input.images: photos does not exist": "reference/messages.html#inputimages-does-not-exist",
+    "12 of 400 inputs were rejected, 4 are allowed": "reference/messages.html#inputs-were-rejected-are-allowed",
+    "The data gate is shut": "reference/messages.html#the-data-gate-is-shut",
+    "the model was not blessed": "explain/blessing.html",
+    "Kubernetes refused to create the JobSet": "reference/messages.html#kubernetes-refused-to-jobset",
+    "the store failed in 5 attempts; the last one: 503": "reference/messages.html#the-store-failed-in-attempts",
+    "the pushed model does not answer in a clean process": "reference/messages.html#does-not-answer-in-a-clean-process",
+    "ds: its images have several sizes": "reference/messages.html#its-images-have-several-sizes",
+    "shards cannot be written (No space left on device)": "reference/messages.html#cannot-be-written-no-space-left-on-device",
+    "40 of 400 images have no row in train.csv": "reference/messages.html#images-have-no-row-in",
+    "Killed": "reference/messages.html#killed-exit-code-137",
 }
 
 class Search:
@@ -87,7 +104,7 @@ class Search:
     def __init__(self, site: Path) -> None:
         """Reads the index of a built site."""
         stored = json.loads((site / "search/search_index.json").read_text(encoding="utf-8"))
-        separator = re.compile(stored["config"]["separator"])
+        self.separator = re.compile(stored["config"]["separator"])
         builder = get_default_builder()
         for function in (*builder.pipeline._stack, *builder.search_pipeline._stack):
             if function.label not in stored["config"]["pipeline"]:
@@ -99,13 +116,15 @@ class Search:
             builder.field(name, boost=options["boost"])
         for page in stored["docs"]:
             text = {name: html.unescape(re.sub("<[^>]*>", " ", page.get(name, ""))) for name in ("title", "text")}
-            words = {name: [word for word in separator.split(one) if word] for name, one in text.items()}
+            words = {name: [word for word in self.separator.split(one) if word] for name, one in text.items()}
             builder.add({"location": page["location"], "tags": [], **words}, {"boost": page.get("boost", 1)})
         self.index: Index = builder.build()
 
     def find(self, term: str) -> list[str]:
         """Returns the best place of each page, the best page first."""
-        words = term.lower().split()
+        # What ends with a colon would be the name of a field, and is left out.
+        parts = [part.rpartition(":")[2] for part in term.lower().split()]
+        words = [word for part in parts for word in self.separator.split(part) if word]
         scores: dict[str, float] = {}
         for hit in self.index.search(" ".join(f"{word}*" for word in words)):
             found = [word for word in words if any(one.startswith(word) for one in hit["match_data"].metadata)]
