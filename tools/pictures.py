@@ -347,7 +347,7 @@ def drawings() -> dict[str, str]:
 # Photographs of pages that are taken in the light and in the dark: width and height.
 SIZES = {
     "overview": (1280, 420),
-    "overview-phone": (420, 1130),
+    "overview-phone": (420, 1000),
     "mask-orders": (1000, 396),
     "predictions": (1000, 396),
     "notebook": (1000, 462),
@@ -419,6 +419,7 @@ span.arrow b {{ display: block; font-size: 30px; line-height: 1 }}
   body {{ padding: 8px; grid-template-columns: 1fr; gap: 8px }}
   span.arrow b {{ rotate: 90deg }}
   span.arrow br {{ display: none }}
+  div.images img:nth-child(n + 3) {{ display: none }}
 }}
 </style>
 <section><h2>Photographs and a CSV</h2><div class="images">{photographs}</div><pre>{table}</pre></section>
