@@ -54,13 +54,13 @@ def test_a_page_is_that_of_the_code(name: str, made: dict[str, str]) -> None:
 
 
 def table_of_formats() -> str:
-    rows = [
-        "| format | reads | masks | boxes | classes of images | states | in Python |",
-        "|---|---|---|---|---|---|---|",
-    ]
+    rows = ["| format | reads | gives | keeps | in Python |", "|---|---|---|---|---|"]
     for row in FORMATS:
-        states = [name for name in ("splits", "sizes") if getattr(row, name)]
-        cells = [row.meaning, row.masks, "yes" if row.boxes else "", row.classes, ", ".join(states)]
+        # The part of a file that has the classes, such as `flags`, is worth a word.
+        classes = f"classes ({row.classes})" if row.classes.startswith("`") else "classes" if row.classes else ""
+        gives = ("masks" if row.masks else "", "boxes" if row.boxes else "", classes)
+        keeps = [name for name in ("splits", "sizes") if getattr(row, name)]
+        cells = [row.meaning, ", ".join(filter(None, gives)), ", ".join(keeps)]
         first, last = (
             f"[`{row.name}`]({row.page})" if row.page != "index.md" else f"`{row.name}`",
             f"`{row.function}`",
@@ -121,7 +121,7 @@ def test_the_files_of_a_dataset_are_listed_and_its_records_are_parsed(small_data
 
 
 # On the page of messages, and printed by programs of others.
-OTHERS_MESSAGES = ("SDK harness", "No space left",  "nodes are available", "only supports schema version 2.1.0")
+OTHERS_MESSAGES = ("SDK harness", "No space left", "nodes are available", "only supports schema version 2.1.0")
 
 
 def texts_of_the_code() -> str:

@@ -1,4 +1,4 @@
-"""Hooks of mkdocs (`mkdocs.yml`): ranks of pages in the search, dark pictures, and marks of tests."""
+"""Hooks of mkdocs (`mkdocs.yml`): ranks in the search, what stands beside a page, dark pictures, marks of tests."""
 
 import re
 from pathlib import Path
@@ -18,14 +18,14 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
     """Gives a page the factor of its folder, the first page the whole width, and code without words for the tests."""
     page.meta.setdefault("search", {"boost": BOOSTS.get(page.file.src_uri.partition("/")[0], 1.0)})
     if page.file.src_uri == "index.md":
-        page.meta["hide"] = ["navigation"]
+        page.meta["hide"] = ["navigation", "toc"]
     elif _WIDE_TABLE.search(markdown) and markdown.count("\n## ") <= _FEW_SECTIONS:
         # The table needs the place that a short list of sections would take.
         page.meta["hide"] = ["toc"]
     return re.sub(r"^( *```python) notest$", r"\1", markdown, flags=re.MULTILINE)
 
 
-def on_page_content(html: str, **_: Any) -> str:
+def on_page_content(html: str, page: Any, **_: Any) -> str:
     """Gives a picture its versions for dark pages and for phones where there are any; the theme shows one by color."""
 
     def versions(found: re.Match[str]) -> str:
@@ -43,4 +43,8 @@ def on_page_content(html: str, **_: Any) -> str:
             shown += image
         return shown
 
+    if page.file.src_uri == "reference/messages.md":
+        # A heading for each message is for the search; a list of all of them would be no overview.
+        for section in page.toc.items[0].children:
+            section.children.clear()
     return re.sub(r'<img [^>]*src="(?P<folder>[^"]*pictures/)(?P<name>[\w-]+)\.png"[^>]*>', versions, html)

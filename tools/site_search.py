@@ -98,6 +98,7 @@ TERMS: dict[str, str] = {
     "Killed": "reference/messages.html#killed-exit-code-137",
 }
 
+
 class Search:
     """The index of the site, with the fields, boosts and scores of the theme's own search."""
 
@@ -136,6 +137,7 @@ class Search:
             best.setdefault(place.partition("#")[0], place)
         return list(best.values())
 
+
 def main() -> None:
     """Prints the hits of the terms that were given, or checks the table."""
     search = Search(SITE)
@@ -150,6 +152,7 @@ def main() -> None:
             wrong.append(f"site: a search for {term!r} leads to {first}, not to {page}")
     if wrong:
         raise SystemExit("\n".join(wrong))
+
 
 if __name__ == "__main__":
     main()
