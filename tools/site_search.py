@@ -96,8 +96,14 @@ TERMS: dict[str, str] = {
     "shards cannot be written (No space left on device)": "reference/messages.html#cannot-be-written-no-space-left-on-device",
     "40 of 400 images have no row in train.csv": "reference/messages.html#images-have-no-row-in",
     "Killed": "reference/messages.html#killed-exit-code-137",
+    # Questions of people who know the field, in its words.
+    "train on a TPU": "how-to/dry-run.html#preflight-check-a-training-before-you-rent-a-tpu",
+    "object detection": "faq.html#can-i-train-an-object-detection-model",
+    "pretrained weights": "how-to/training.html#fine-tune-pretrained-weights",
+    "early stopping": "how-to/training.html#options",
+    "confusion matrix": "how-to/training.html#evaluation",
+    "dicom": "faq.html",
 }
-
 
 class Search:
     """The index of the site, with the fields, boosts and scores of the theme's own search."""
@@ -137,7 +143,6 @@ class Search:
             best.setdefault(place.partition("#")[0], place)
         return list(best.values())
 
-
 def main() -> None:
     """Prints the hits of the terms that were given, or checks the table."""
     search = Search(SITE)
@@ -152,7 +157,6 @@ def main() -> None:
             wrong.append(f"site: a search for {term!r} leads to {first}, not to {page}")
     if wrong:
         raise SystemExit("\n".join(wrong))
-
 
 if __name__ == "__main__":
     main()

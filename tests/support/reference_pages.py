@@ -472,8 +472,9 @@ def tpu_machines() -> str:
     columns = "generation, `machine`, chips, processors, memory, `topology` on GKE, on Vertex AI, sources"
     return f"""# TPU machines
 
-The values of `machine` and `topology` in `kubeflow.trainer` and `vertex.trainer`. Processors (virtual ones) and memory
-are those of one machine; `shardwright preflight` uses them. {GENERATED}
+The values of `machine` and `topology` in `kubeflow.trainer` and `vertex.trainer`. To train on one, follow
+[Vertex AI with a TPU](../tutorials/vertex-tpu.md) or [GKE with a TPU node pool](../tutorials/gke-tpu.md). Processors
+(virtual ones) and memory are those of one machine. {GENERATED}
 
 {table(columns, rows)}
 
