@@ -20,6 +20,7 @@ _COLUMNS = ("columns.image", "columns.label")
 _TABLE = ("features", "key_regex")
 _PIXELS = ("unlisted_values", "values", "threshold")
 
+
 @dataclass(frozen=True, kw_only=True)
 class LabelFormat:
     """A row.
@@ -81,6 +82,7 @@ class LabelFormat:
     def relabels(self) -> bool:
         """Returns whether `shardwright relabel` can read it: everything is in one file."""
         return self.reads in (TABLE, FILE) and not self.attached
+
 
 # A row is read as a row.
 # fmt: off
@@ -225,6 +227,7 @@ NAMES = (AUTO, *BY_NAME)
 # Those of which no file of annotations is read.
 WITHOUT_PATH = tuple(row.name for row in FORMATS if not row.path)
 EXPORTS = tuple(sorted({to for row in FORMATS for to in row.exports}))
+
 
 def possible(name: str, *, path: bool) -> Iterator[LabelFormat]:
     """Yields the formats that `input.labels.format` may mean: with `auto` those that have a path, or those without."""

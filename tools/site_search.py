@@ -93,7 +93,7 @@ TERMS: dict[str, str] = {
     "the store failed in 5 attempts; the last one: 503": "reference/messages.html#the-store-failed-in-attempts",
     "the pushed model does not answer in a clean process": "reference/messages.html#does-not-answer-in-a-clean-process",
     "ds: its images have several sizes": "reference/messages.html#its-images-have-several-sizes",
-    "shards cannot be written (No space left on device)": "reference/messages.html#cannot-be-written-no-space-left-on-device",
+    "shards cannot be written (No space left on device)": "reference/messages.html#cannot-be-written-no-space",
     "40 of 400 images have no row in train.csv": "reference/messages.html#images-have-no-row-in",
     "Killed": "reference/messages.html#killed-exit-code-137",
     # Questions of people who know the field, in its words.
@@ -104,6 +104,7 @@ TERMS: dict[str, str] = {
     "confusion matrix": "how-to/training.html#evaluation",
     "dicom": "faq.html",
 }
+
 
 class Search:
     """The index of the site, with the fields, boosts and scores of the theme's own search."""
@@ -143,6 +144,7 @@ class Search:
             best.setdefault(place.partition("#")[0], place)
         return list(best.values())
 
+
 def main() -> None:
     """Prints the hits of the terms that were given, or checks the table."""
     search = Search(SITE)
@@ -157,6 +159,7 @@ def main() -> None:
             wrong.append(f"site: a search for {term!r} leads to {first}, not to {page}")
     if wrong:
         raise SystemExit("\n".join(wrong))
+
 
 if __name__ == "__main__":
     main()

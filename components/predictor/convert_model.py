@@ -170,8 +170,8 @@ def _compared(model: ExportedModel, expected: Array, found: Array) -> dict[str, 
     largest = float(np.abs(found - expected).max())
     if not largest <= _TOLERANCE:  # Also false for NaN.
         raise CheckFailed(
-            f"the converted model's probabilities differ by up to {largest:.2g} from those of the SavedModel, and "
-            f"{_TOLERANCE} is allowed. Nothing was written."
+            f"the converted model's probabilities differ by up to {largest:.2g} from those of the SavedModel, more "
+            f"than {_TOLERANCE}. Nothing was written."
         )
     if model.task == "classification" and not model.multi:
         sides = [array.argmax(axis=-1) for array in (expected, found)]

@@ -29,8 +29,7 @@ from shardwright.pipelines.commands.entry import (
 START = {
     "init": Entry(
         "write a configuration for a folder of images",
-        "Looks at images and annotations and writes a configuration with everything that it detected. Asks where two "
-        "readings fit; without a terminal it ends with exit code 2.",
+        "Detects the format, the classes and the sizes. If two readings fit, it asks, and ends with exit code 2.",
         "init photos photos/labels.csv --out photos.yaml",
         "how-to/configure.md",
         (
@@ -51,8 +50,8 @@ START = {
     ),
     "init-pipeline": Entry(
         "write a TFX pipeline project of your own",
-        "Writes a small project around ImageExampleGen: pipeline, model, runners for this machine and for Kubeflow, a "
-        "test. It runs as written.",
+        "A pipeline around ImageExampleGen, a model, runners for this machine and for Kubeflow, and a test. It "
+        "runs as written.",
         "init-pipeline flowers --images photos",
         "tutorials/tfx-pipeline.md",
         (
@@ -91,7 +90,7 @@ START = {
     ),
     "sample": Entry(
         "draw a data set to try things with",
-        "Draws images with masks of four classes, and their CSV of run lengths.",
+        "Images with masks of four classes, and their CSV of run lengths.",
         "sample --out demo-data --count 40",
         "how-to/inspect.md",
         (
@@ -106,8 +105,7 @@ START = {
     ),
     "docs": Entry(
         "show a page of the documentation, or search it",
-        "Shows a page, or a section of it, in the terminal, without a network. Without PAGE it lists all pages. A word "
-        "that is no page is searched for on all pages, those of messages included.",
+        "Works without a network. Without PAGE it lists all pages; a word that is not a page is searched for.",
         "docs reference/messages paths",
         "index.md",
         (
@@ -117,7 +115,7 @@ START = {
     ),
     "completion": Entry(
         "print a shell's completion script",
-        "Prints a script that completes commands, options and values.",
+        "It completes commands, options and values.",
         "completion bash > ~/.local/share/bash-completion/completions/shardwright",
         "get-started/installation.md#shell-completion",
         (choice("shell", ("bash", "zsh", "fish"), "the shell that you use"),),
@@ -140,7 +138,7 @@ DATA = {
     ),
     "transform": Entry(
         "resize a dataset for training",
-        "Writes a dataset whose images have the size and the encoding of the section transform.",
+        "Gives images the size and the encoding of the section `transform`.",
         "transform photos.yaml datasets/photos --out datasets/photos-352",
         "how-to/transform.md",
         (
@@ -200,7 +198,7 @@ DATA = {
     ),
     "schema diff": Entry(
         "compare two schemas",
-        "Compares feature by feature. Exit code 1 if they differ.",
+        "Exit code 1 if they differ.",
         "schema diff old.pbtxt new.pbtxt",
         "how-to/ingest.md#write-a-schema",
         (arg("one", "OLD", "a schema"), arg("other", "NEW", "another one"), json("print the differences as JSON")),
@@ -236,7 +234,7 @@ LOOK = {
     ),
     "report": Entry(
         "show a dataset as one HTML page",
-        "Writes a page with samples, figures, duplicates and rejects.",
+        "Samples, figures, duplicates and rejects.",
         "report datasets/photos --out photos.html",
         "how-to/report.md",
         (
@@ -295,7 +293,7 @@ LOOK = {
         (
             arg("reference", "DIR", "the dataset with the expected images"),
             arg("current", "DIR", "a dataset, or a folder of images; without it splits are compared", nargs="?"),
-            arg("--count", "N", "images of each side (default 2000)", type=int, default=2000),
+            arg("--count", "N", "images per side (default 2000)", type=int, default=2000),
             arg("--alpha", "P", "chance of a false alarm (default 0.006)", type=float),
             arg("--ignore", "NAME", "measures that may change", nargs="*", default=[]),
             arg("--html", "FILE", "also write a page that shows the images that stand out"),
@@ -307,7 +305,7 @@ LOOK = {
 CHANGE = {
     "subset": Entry(
         "make a dataset of a part of another one",
-        "Takes the same part of the images of each split with the same classes. Records keep their bytes.",
+        "Takes the same share of every split and set of classes. Records keep their bytes.",
         "subset datasets/photos --share 0.1 --out datasets/tenth",
         "how-to/change-a-dataset.md",
         (
@@ -372,7 +370,7 @@ CHANGE = {
     ),
     "forget": Entry(
         "make a dataset without some images",
-        "Removes images, and lists every dataset, model and result that still contains them or their names.",
+        "Also lists every dataset, model and result that still contains them or their names.",
         "forget datasets/photos --keys keys.txt --out datasets/without",
         "how-to/change-a-dataset.md#delete-the-images-of-a-person",
         (
@@ -385,7 +383,7 @@ CHANGE = {
     ),
     "retry-rejects": Entry(
         "read again what an ingest rejected",
-        "Makes a dataset in which the rejected inputs are read again and all others are copied.",
+        "All other images are copied.",
         "retry-rejects photos.yaml datasets/photos --out datasets/retried",
         "how-to/change-a-dataset.md#rejected-images",
         (
@@ -399,7 +397,7 @@ CHANGE = {
     ),
     "export": Entry(
         "write a dataset back as images, masks and a CSV",
-        "Writes files that an ingest reads back without an option.",
+        "An ingest reads the files back without an option.",
         "export datasets/photos --out files",
         "how-to/export.md",
         (

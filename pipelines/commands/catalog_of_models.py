@@ -59,14 +59,18 @@ MODEL = {
             arg("--beam", "OPTION", "an option of Beam, whose workers then predict; repeatable", action="append"),
             arg("--staging", "PATH", "folder or URL that all of Beam's workers reach"),
             choice(
-                "--preprocess", NORMALIZATIONS, "of a model by others: how pixels become numbers, as loader.normalize"
+                "--preprocess", NORMALIZATIONS, "for a model by others: how pixels become numbers, as loader.normalize"
             ),
-            arg("--dataset", "DIR", "of a model by others: the dataset that it was trained on (default: IMAGES)"),
-            arg("--classes", "NAME", "of a model by others: the classes of its outputs", nargs="+", default=[]),
+            arg("--dataset", "DIR", "for a model by others: the dataset it was trained on (default: IMAGES)"),
+            arg("--classes", "NAME", "for a model by others: the classes of its outputs", nargs="+", default=[]),
             arg(
-                "--size", ("H", "W"), "of a model by others that takes any size: that of its images", nargs=2, type=int
+                "--size",
+                ("H", "W"),
+                "for a model by others that takes any size: the size of its images",
+                nargs=2,
+                type=int,
             ),
-            choice("--outputs", OUTPUTS, "of a model by others (default: by its last activation)", default="auto"),
+            choice("--outputs", OUTPUTS, "for a model by others (default: by its last activation)", default="auto"),
             TRUST,
             FORCE,
             json("print what was done as JSON"),
@@ -120,8 +124,7 @@ MODEL = {
     ),
     "convert": Entry(
         "convert a model to LiteRT or ONNX",
-        "Converts the blessed model, lets the result answer in a clean process, and compares its answers for your "
-        "images with those of the SavedModel. Exit code 1 if they differ.",
+        "Compares the answers of both models for your images. Exit code 1 if they differ.",
         "convert runs/photos/pushed photos --to litert --out phone",
         "how-to/predict.md#convert-a-model-to-onnx-or-litert-formerly-tflite",
         (
@@ -211,7 +214,7 @@ CLOUD = {
     ),
     "estimate": Entry(
         "estimate what a run in the cloud would cost",
-        "Multiplies the number of images by measured rates and by the prices of a file. Sends nothing.",
+        "Number of images times measured rates times your prices. Sends nothing.",
         "estimate photos.yaml --target vertex --prices prices.yaml",
         "deploy/costs.md#estimate-a-run",
         (
@@ -296,7 +299,7 @@ CLOUD = {
     ),
     "cancel": Entry(
         "cancel a run on Vertex AI",
-        "Cancels a run, and the CustomJob that trains for it.",
+        "Also cancels its CustomJob.",
         "cancel photos.yaml photos-20260101000000",
         "deploy/vertex.md",
         (*CONFIG, arg("run", "RUN", "ID of the run, as `status` lists it"), json("print the run as JSON")),

@@ -81,7 +81,7 @@ SET = several("--set", "KEY=VALUE", "use this value of the configuration, e.g. t
 # Of all commands that read a configuration.
 CONFIG = (arg("config", "CONFIG", "YAML file"), SET)
 DATASET = arg("dataset", "DIR", "a dataset")
-INGESTED = arg("dataset", "DIR", "folder that `shardwright ingest` wrote, or its URL")
+INGESTED = arg("dataset", "DIR", "a dataset: folder or URL")
 OUT = arg("--out", "DIR", "folder to make", required=True)
 WORKERS = arg("--workers", "N", "processes (default: one for each core)", type=int)
 FORCE = flag("--force", "replace any existing file")

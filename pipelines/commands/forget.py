@@ -51,7 +51,7 @@ def run(options: Namespace) -> int:
     for root in options.staging:
         # A bucket need not have anything staged. A wrong folder is reported now, not after the dataset is made.
         if not is_folder(root) and not is_remote(root):
-            raise UsageError(f"--staging: {root} is not a folder. Name the one of run.staging.")
+            raise UsageError(f"--staging: {root} is not a folder. Give the folder of run.staging.")
     for root in options.search:
         if not is_folder(root):
             raise UsageError(f"--search: {root} is not a folder. Name one that contains artifacts.")

@@ -124,7 +124,8 @@ def _open_store(run_root: str) -> Iterator[metadata_store.MetadataStore]:
         raise NotFound(f"{run_root}: there is no such folder. Give the folder of `shardwright run`.")
     if not os.path.isfile(file):
         raise DatasetError(
-            f"{run_root}: has no {METADATA_FILE}, so it is not the folder of a run. Give that of `shardwright run`."
+            f"{run_root}: has no {METADATA_FILE}, so it is not the folder of a run. Give one that `shardwright run` "
+            "made."
         )
     check_own_database(file)
     _roll_back(file)

@@ -91,11 +91,11 @@ def Input(
         images: Folder or glob of images, also `gs://` and `s3://`. It may name spans: `{SPAN}`, `{YYYY}-{MM}-{DD}`, `{VERSION}`.
         labels: The location and the format of the annotations.
         classes: Names in the order of their labels, names with the numbers that the annotations use, or a JSON or CSV file of them. Detected by default.
-        exclude: Files that are no input although they lie below `images`: paths below that folder, or globs. A folder stands for everything in it.
-        unlisted_images: Treatment of images without annotations: `empty` (no masks), `unlabeled` (no class), `reject`, or `fail`.
+        exclude: Files below `images` to ignore: paths or globs. A folder means everything in it.
+        unlisted_images: What becomes of images without annotations: `empty` (no masks), `unlabeled` (no class), `reject`, or `fail`.
         span: Spans to read: `newest`, `all`, a number or date, or `[first, last]`.
         version: Version of each span to read: `newest` or a number.
-        on_conflict: Treatment of images that several spans contain with different bytes: the `newest` counts, the run stops (`fail`), or `with_span` puts the span into the key of every image.
+        on_conflict: If spans have different bytes under one name: the `newest` counts, the run stops (`fail`), or `with_span` puts the span into every key.
     """
 
 def Images(
@@ -117,16 +117,16 @@ def Images(
 
     Args:
         verify: `header` checks the header of a file. `full` also decodes it, rejects files that cannot be decoded, and adds the features `image/hash/*` and `image/quality/*`.
-        max_pixels: A file of more pixels is rejected by its header; `200MP` is a number, too.
-        max_bytes: A file of more bytes is rejected unread; `1GB` is a number, too.
+        max_pixels: Larger images are rejected before decoding; `200MP` works, too.
+        max_bytes: Larger files are rejected unread; `1GB` works, too.
         orientation: `apply` turns images as their Exif orientation states, and encodes these again.
         resize: How pixels are brought to `size`, after that turn.
         size: `[height, width]`; one number for `longest_side`.
-        encoding: Encoding of all stored images; `keep` leaves those as they are that need no other change.
+        encoding: Encoding of all stored images; `keep` re-encodes only what another option changes.
         quality: JPEG quality of images that are encoded again.
         optimize: Makes JPEG and PNG files smaller, which takes longer to encode.
         chroma: Chroma samples of JPEG files that are encoded again.
-        unsupported_formats: Treatment of other formats than JPEG and PNG: `reject`, or store them as `png` or `jpeg`.
+        unsupported_formats: Formats other than JPEG and PNG: `reject` them, or store them as `png` or `jpeg`.
         strip_metadata: Losslessly removes `private` or `all` metadata.
         checksum: Algorithm of content IDs and of the feature with the checksum of each file, `image/blake3` or `image/sha256`.
     """
@@ -143,7 +143,7 @@ def Duplicates(
         exact: Files of the same bytes: `keep` all, keep the `first` by key, or `fail`.
         pixels: Files of any format that display the same pixels: `keep`, `first` or `fail`. Needs `images.verify: full`.
         near: Images that look alike. Needs `images.verify: full`.
-        conflicts: Treatment of duplicates whose labels differ: `report` it, `reject` all of them, or `fail`.
+        conflicts: Duplicates with different labels: `report` them, `reject` all of them, or `fail`.
     """
 
 def Split(
@@ -165,7 +165,7 @@ def Split(
     Args:
         ratios: Split -> its share, for example `{train: 0.8, eval: 0.1, test: 0.1}`. A split named `val`, `valid` or `validation` is understood as `eval`.
         method: `auto`: the splits that the input states by folders, files or a column, where it states one for every image, and `hash` where it states none. `hash`: a salted hash of the key. `group`: one of the group's name. `stratified`: every class has its share in every split. `kfold`: of the images that `test` leaves, one fold is `eval` and the others are `train`, by hash or, with `stratify`, by classes. `predefined`: the splits of the input.
-        salt: Text that the hash begins with; another one divides the images differently.
+        salt: Salt of the hash; another one divides the images differently.
         group: Images that must be in one split.
         num_folds: Number of folds of `method: kfold`.
         fold_index: The fold that is `eval`, from 0.
@@ -188,11 +188,11 @@ def Shards(
     """Number and names of the shards of a split: by one of `target_size`, `count` and `records`.
 
     Args:
-        target_size: Bytes of a shard, about; `150MB` is a number, too. The default is 150 MB.
+        target_size: Approximate size of a shard; 150 MB by default.
         count: Number of shards of a split.
         records: Records of a shard.
-        hosts: Asks for ten shards or more for each of so many machines, where the data is large enough.
-        balance: `class` distributes every class (of masks: every set of classes) equally over all shards.
+        hosts: Number of machines that read the dataset: each gets at least ten shards if there is enough data.
+        balance: `class` spreads every class (of masks: every set of classes) evenly over the shards.
         filename_template: Names of the files, with `{split}`, `{index}` from 0, `{of}` shards, `{count}` records.
     """
 
@@ -213,7 +213,7 @@ def Rejects(max_fraction: float | str = 0.01) -> RejectsConfig:
     Images that `input.unlisted_images: reject` leaves out are not counted.
 
     Args:
-        max_fraction: Share of the inputs that may be rejected, rounded down to whole inputs; with 0, none may. `1%` is a number, too.
+        max_fraction: Share of the inputs that may be rejected, rounded down; `1%` works, too.
     """
 
 def Transform(
@@ -266,7 +266,7 @@ def Loader(
 
     Args:
         normalize: How pixels become floats: 0 to 1 (`unit`), as ImageNet models of PyTorch or Caffe expect, by the statistics of the dataset, or not at all.
-        augment: Augmentations of the split train, perhaps with a strength: `[flip_left_right, crop=0.6]`. `auto`: those that photographs bear; `[]`: none.
+        augment: Augmentations of `train`, such as `[flip_left_right, crop=0.6]`. `auto`: those that suit photographs; `[]`: none.
         order: `fast`, or `exact`: the same order on any number of hosts, which a training can continue at a step.
         shuffle_buffer: Number of examples that `order: fast` shuffles.
     """
@@ -315,7 +315,7 @@ def Trainer(
 
     Args:
         model: `auto` is `unet` for segmentation and `cnn` for classification; `package.module:function` is a function of your own.
-        epochs: Times that the split train is read; by default as many as 1,500 updates take, from 10 to 100.
+        epochs: Passes over `train`; by default as many as 1,500 updates take, from 10 to 100.
         batch_size: Images of a step, on all devices and hosts together.
         learning_rate: Learning rate after the warm-up; by default 0.003, and 0.001 with an encoder or your own model.
         base_filters: Filters of the first layers of a model; deeper layers have multiples.
@@ -326,7 +326,7 @@ def Trainer(
         class_weights: `balanced` weights classes by their frequency; `auto` does so if one is far rarer than another.
         encoder: Encoder of the model.
         weights: File of weights of the encoder; by default they are random.
-        encoder_rate: Factor of the learning rate for the weights of the encoder; 0 keeps them as they are.
+        encoder_rate: Learning rate of the encoder, as a factor; 0 freezes its weights.
         encoder_trainable_from: Epoch from which the encoder learns; before, only the rest of the model does.
         optimizer: Optimizer.
         weight_decay: Weight decay of `adamw`; the default is 0.001.
@@ -335,11 +335,11 @@ def Trainer(
         rate_rule: How the learning rate follows the batch: `linear` multiplies it by `batch_size / 16`, `square_root` by the square root of that.
         schedule: Course of the learning rate after the warm-up.
         warm_up: Share of the steps in which the learning rate rises.
-        patience: Epochs without a better one after which a training ends; by default it never does.
+        patience: Early stopping: epochs without improvement before the training ends; by default never.
         precision: Precision between the layers.
         warm_start: Initial weights: `none`, those of the `blessed` model, or the path of a model. A compiled pipeline needs a file on a bucket.
         text: Columns of `transform.text` that the model reads with the image.
-        ema: Momentum of a running mean of the weights over the updates, which is kept in their place.
+        ema: Momentum of a running mean of the weights, which replaces them.
         accumulate: Batches whose gradients make one update.
         callbacks: Import path of a function that returns Keras callbacks.
         steps_per_epoch: Steps after which the model is evaluated and saved; by default as many as read the split train once.
@@ -371,18 +371,18 @@ def Evaluator(
     """Conditions that a model must meet to be blessed, and how it turns probabilities into masks and classes.
 
     Args:
-        split: Split that models are judged on.
-        min_dice: Least mean Dice of masks.
-        min_accuracy: Least accuracy of one class an image; by default halfway from guessing to always right: 0.75 with two classes, 0.6 with five, 0.55 with ten.
-        min_f1: Least mean F1 of several classes an image.
+        split: Split on which the model is measured.
+        min_dice: Minimum mean Dice of masks.
+        min_accuracy: Minimum accuracy, with one class per image; by default halfway from guessing to always right: 0.75 with two classes, 0.6 with five, 0.55 with ten.
+        min_f1: Minimum mean F1, with several classes per image.
         min_improvement: The model must be better than the last blessed one by more than this, in the same metric on the same images, with 95 % confidence. Negative: it may be worse by so much; -1: it is not compared.
-        min_images: Least number of images in the split. `auto`: 50, and as many as make the 95 % interval of the metric ±0.1 or narrower. A number leaves out the interval.
-        min_per_class: Least number of images of each class in the split.
-        allow_missing_classes: Judges a model although a split has no image of some classes; the result names them.
+        min_images: Minimum number of images in the split. `auto`: 50, and as many as make the 95 % interval of the metric ±0.1 or narrower. A number leaves out the interval.
+        min_per_class: Minimum number of images of each class in the split.
+        allow_missing_classes: Judges a model even if a split has no image of some classes; the result names them.
         beat_trivial: The Dice or F1 of every class must be above that of a constant answer, which is always or never yes.
         threshold: Probability from which a pixel or image has a class; `tuned`: chosen per class on the split `eval`.
         min_area: Pixels (of `transform.size`) of the smallest region of a mask; `tuned`: chosen per class on the split `eval`.
-        flips: The exported model also predicts on images that are flipped so, and takes the mean.
+        flips: Test-time augmentation: the exported model returns the mean over the image and these flips.
     """
 
 def Gate(
@@ -393,7 +393,7 @@ def Gate(
     """Checks that stop a run before it trains.
 
     Args:
-        allow_anomalies: Anomalies that do not stop it: `KIND:FEATURE`, or `KIND` for all features, those with the classes too. Kinds are the names of TFDV's `AnomalyInfo.Type`, `DRIFT`, `SKEW`, `LEAKAGE` and `NEAR_LEAKAGE`.
+        allow_anomalies: Anomalies that do not stop the run: `KIND:FEATURE`, or `KIND` for all features, also those of classes. Kinds are the names of TFDV's `AnomalyInfo.Type`, `DRIFT`, `SKEW`, `LEAKAGE` and `NEAR_LEAKAGE`.
         drift: Compares the images with another dataset.
         skew: Compares the splits with each other.
     """
@@ -409,7 +409,7 @@ def Drift(
     Args:
         reference: A dataset, folder or URL; relative paths start from the folder the command is called in. `blessed` stands for the dataset of the baseline model (`shardwright.ingest.baseline`) in configurations of `shardwright run` and `shardwright compile`; in a TFX pipeline of your own give a path.
         images: How many of each dataset are compared.
-        alpha: The chance that a run is stopped though nothing has changed. Less than 5e-05 needs `ignore: [embedding]`.
+        alpha: Chance of a false alarm. Less than 5e-05 needs `ignore: [embedding]`.
         ignore: Measures that may change.
     """
 
@@ -422,7 +422,7 @@ def Skew(
 
     Args:
         images: How many of each split are compared.
-        alpha: The chance that a run is stopped though all splits are alike. All comparisons share it; less than 5e-05 for each needs `ignore: [embedding]`.
+        alpha: Chance of a false alarm, shared by all comparisons; less than 5e-05 for each needs `ignore: [embedding]`.
         ignore: Measures that may differ.
     """
 
@@ -453,7 +453,7 @@ def LabelCsv(
         features: Further columns that become features `image/meta/<column>`: `auto` (all), `none`, a list, or column -> type (`auto`, `int`, `float`, `text`, `ints`, `floats`, `texts`). For `numbers` these are the columns of numbers, all by default.
         key_regex: Regular expression for sets whose rows name images by parts of their paths: searched in the path below the image folder. The matches of its groups, joined by `_`, are the image's name. For `mask_images` this is what the group `image` of `regex` must find in the mask's path.
         multi_label: An image may have several classes; detected by default.
-        separator: Text between the classes in a field of a table; empty: a field is one class. Detected by default.
+        separator: Separator of several classes in one field; empty: a field is one class. Detected by default.
     """
 
 def RleCsv(
@@ -473,13 +473,13 @@ def RleCsv(
     Args:
         path: Table, JSON file or folder of the annotations, also `gs://` and `s3://`. Several files are a list, a glob, or a mapping of splits to files.
         encoding: `absolute` starts and lengths, `relative` starts (each from the end of the run before, as in SIIM-ACR), or COCO's `counts`, as a list or compressed.
-        order: Direction in which positions count: down the `column` or along the `row`.
+        order: Whether positions count down the `column` or along the `row`.
         start: First absolute position, 0 or 1.
         columns: Roles of columns: `{image: photo, label: kind, mask: rle}`. For TFRecords the columns are features, and `key` names an image.
         features: Further columns that become features `image/meta/<column>`: `auto` (all), `none`, a list, or column -> type (`auto`, `int`, `float`, `text`, `ints`, `floats`, `texts`). For `numbers` these are the columns of numbers, all by default.
         key_regex: Regular expression for sets whose rows name images by parts of their paths: searched in the path below the image folder. The matches of its groups, joined by `_`, are the image's name. For `mask_images` this is what the group `image` of `regex` must find in the mask's path.
         rle: Form of run lengths in a table.
-        orientation: Frame of masks and boxes: the `stored` pixels, or the `displayed` picture, turned by its Exif orientation. `auto` is the frame of the size that the annotations state if only one has it, else `displayed`.
+        orientation: Whether masks and boxes belong to the `stored` pixels or to the picture as `displayed`, turned by Exif. `auto` goes by the stated size if only one fits, else `displayed`.
     """
 
 def Coco(
@@ -496,10 +496,10 @@ def Coco(
     Args:
         path: Table, JSON file or folder of the annotations, also `gs://` and `s3://`. Several files are a list, a glob, or a mapping of splits to files.
         key_regex: Regular expression for sets whose rows name images by parts of their paths: searched in the path below the image folder. The matches of its groups, joined by `_`, are the image's name. For `mask_images` this is what the group `image` of `regex` must find in the mask's path.
-        boxes: Boxes of COCO files and of annotation tools become features.
-        polygons: Rule by which polygons become masks: `coco`, pixel by pixel as `pycocotools` draws them, or `center`, the pixels whose center is in the polygon.
-        beyond_image: Treatment of boxes and outlines that reach beyond the image by more than 1 pixel and 0.5 % of its side: the image is rejected (`reject`), or they are cut off at the border (`clip`).
-        orientation: Frame of masks and boxes: the `stored` pixels, or the `displayed` picture, turned by its Exif orientation. `auto` is the frame of the size that the annotations state if only one has it, else `displayed`.
+        boxes: Whether boxes are stored, too.
+        polygons: How polygons become masks: `coco`, as `pycocotools` draws them, or `center`, the pixels whose center is inside.
+        beyond_image: Boxes and outlines that reach beyond the image by more than 1 pixel and 0.5 % of its side: `reject` the image, or `clip` them at the border.
+        orientation: Whether masks and boxes belong to the `stored` pixels or to the picture as `displayed`, turned by Exif. `auto` goes by the stated size if only one fits, else `displayed`.
     """
 
 def MaskImages(
@@ -518,10 +518,10 @@ def MaskImages(
         path: Table, JSON file or folder of the annotations, also `gs://` and `s3://`. Several files are a list, a glob, or a mapping of splits to files.
         regex: Regular expression. For `file_name` it is searched in the path below the image folder and has a group `label`; without it the label is the part of the file's name before the last `_<number>`. For `mask_images` it is searched in the mask's path without extension, and has a group `image` and, where a file has the mask of one class, a group `label`.
         key_regex: Regular expression for sets whose rows name images by parts of their paths: searched in the path below the image folder. The matches of its groups, joined by `_`, are the image's name. For `mask_images` this is what the group `image` of `regex` must find in the mask's path.
-        unlisted_values: Meaning of pixels of mask images whose value is in no class of `input.classes`: an error (`refuse`), `background`, or left out of loss and metrics (`ignore`).
+        unlisted_values: Mask pixels whose value is not in `input.classes`: an error (`refuse`), `background`, or `ignore` (left out of loss and metrics).
         values: What a pixel of a mask image is: the `stored` number, such as the index of a palette, or what a viewer shows (`displayed`): the color of the palette, or gray if its colors are gray. Detected by default.
-        threshold: Least value of the pixels of a class, for masks with soft edges or lossy compression: a number such as 128, or where each file holds one class also class -> number.
-        orientation: Frame of masks and boxes: the `stored` pixels, or the `displayed` picture, turned by its Exif orientation. `auto` is the frame of the size that the annotations state if only one has it, else `displayed`.
+        threshold: For masks with soft edges or lossy compression: pixels from this value on are the class. A number such as 128, or with one class per file, class -> number.
+        orientation: Whether masks and boxes belong to the `stored` pixels or to the picture as `displayed`, turned by Exif. `auto` goes by the stated size if only one fits, else `displayed`.
     """
 
 def PascalVoc(
@@ -536,10 +536,10 @@ def PascalVoc(
 
     Args:
         path: Table, JSON file or folder of the annotations, also `gs://` and `s3://`. Several files are a list, a glob, or a mapping of splits to files.
-        unlisted_values: Meaning of pixels of mask images whose value is in no class of `input.classes`: an error (`refuse`), `background`, or left out of loss and metrics (`ignore`).
+        unlisted_values: Mask pixels whose value is not in `input.classes`: an error (`refuse`), `background`, or `ignore` (left out of loss and metrics).
         values: What a pixel of a mask image is: the `stored` number, such as the index of a palette, or what a viewer shows (`displayed`): the color of the palette, or gray if its colors are gray. Detected by default.
-        beyond_image: Treatment of boxes and outlines that reach beyond the image by more than 1 pixel and 0.5 % of its side: the image is rejected (`reject`), or they are cut off at the border (`clip`).
-        orientation: Frame of masks and boxes: the `stored` pixels, or the `displayed` picture, turned by its Exif orientation. `auto` is the frame of the size that the annotations state if only one has it, else `displayed`.
+        beyond_image: Boxes and outlines that reach beyond the image by more than 1 pixel and 0.5 % of its side: `reject` the image, or `clip` them at the border.
+        orientation: Whether masks and boxes belong to the `stored` pixels or to the picture as `displayed`, turned by Exif. `auto` goes by the stated size if only one fits, else `displayed`.
     """
 
 def Captions(
@@ -594,13 +594,13 @@ def TfRecords(
     Args:
         columns: Roles of columns: `{image: photo, label: kind, mask: rle}`. For TFRecords the columns are features, and `key` names an image.
         encoding: `absolute` starts and lengths, `relative` starts (each from the end of the run before, as in SIIM-ACR), or COCO's `counts`, as a list or compressed.
-        order: Direction in which positions count: down the `column` or along the `row`.
+        order: Whether positions count down the `column` or along the `row`.
         start: First absolute position, 0 or 1.
         rle: Form of run lengths in a table.
-        unlisted_values: Meaning of pixels of mask images whose value is in no class of `input.classes`: an error (`refuse`), `background`, or left out of loss and metrics (`ignore`).
+        unlisted_values: Mask pixels whose value is not in `input.classes`: an error (`refuse`), `background`, or `ignore` (left out of loss and metrics).
         values: What a pixel of a mask image is: the `stored` number, such as the index of a palette, or what a viewer shows (`displayed`): the color of the palette, or gray if its colors are gray. Detected by default.
-        threshold: Least value of the pixels of a class, for masks with soft edges or lossy compression: a number such as 128, or where each file holds one class also class -> number.
-        orientation: Frame of masks and boxes: the `stored` pixels, or the `displayed` picture, turned by its Exif orientation. `auto` is the frame of the size that the annotations state if only one has it, else `displayed`.
+        threshold: For masks with soft edges or lossy compression: pixels from this value on are the class. A number such as 128, or with one class per file, class -> number.
+        orientation: Whether masks and boxes belong to the `stored` pixels or to the picture as `displayed`, turned by Exif. `auto` goes by the stated size if only one fits, else `displayed`.
     """
 
 def Yolo(
@@ -617,10 +617,10 @@ def Yolo(
     Args:
         path: Table, JSON file or folder of the annotations, also `gs://` and `s3://`. Several files are a list, a glob, or a mapping of splits to files.
         key_regex: Regular expression for sets whose rows name images by parts of their paths: searched in the path below the image folder. The matches of its groups, joined by `_`, are the image's name. For `mask_images` this is what the group `image` of `regex` must find in the mask's path.
-        boxes: Boxes of COCO files and of annotation tools become features.
-        polygons: Rule by which polygons become masks: `coco`, pixel by pixel as `pycocotools` draws them, or `center`, the pixels whose center is in the polygon.
-        beyond_image: Treatment of boxes and outlines that reach beyond the image by more than 1 pixel and 0.5 % of its side: the image is rejected (`reject`), or they are cut off at the border (`clip`).
-        orientation: Frame of masks and boxes: the `stored` pixels, or the `displayed` picture, turned by its Exif orientation. `auto` is the frame of the size that the annotations state if only one has it, else `displayed`.
+        boxes: Whether boxes are stored, too.
+        polygons: How polygons become masks: `coco`, as `pycocotools` draws them, or `center`, the pixels whose center is inside.
+        beyond_image: Boxes and outlines that reach beyond the image by more than 1 pixel and 0.5 % of its side: `reject` the image, or `clip` them at the border.
+        orientation: Whether masks and boxes belong to the `stored` pixels or to the picture as `displayed`, turned by Exif. `auto` goes by the stated size if only one fits, else `displayed`.
     """
 
 def LabelMe(
@@ -637,10 +637,10 @@ def LabelMe(
     Args:
         path: Table, JSON file or folder of the annotations, also `gs://` and `s3://`. Several files are a list, a glob, or a mapping of splits to files.
         key_regex: Regular expression for sets whose rows name images by parts of their paths: searched in the path below the image folder. The matches of its groups, joined by `_`, are the image's name. For `mask_images` this is what the group `image` of `regex` must find in the mask's path.
-        boxes: Boxes of COCO files and of annotation tools become features.
-        polygons: Rule by which polygons become masks: `coco`, pixel by pixel as `pycocotools` draws them, or `center`, the pixels whose center is in the polygon.
-        beyond_image: Treatment of boxes and outlines that reach beyond the image by more than 1 pixel and 0.5 % of its side: the image is rejected (`reject`), or they are cut off at the border (`clip`).
-        orientation: Frame of masks and boxes: the `stored` pixels, or the `displayed` picture, turned by its Exif orientation. `auto` is the frame of the size that the annotations state if only one has it, else `displayed`.
+        boxes: Whether boxes are stored, too.
+        polygons: How polygons become masks: `coco`, as `pycocotools` draws them, or `center`, the pixels whose center is inside.
+        beyond_image: Boxes and outlines that reach beyond the image by more than 1 pixel and 0.5 % of its side: `reject` the image, or `clip` them at the border.
+        orientation: Whether masks and boxes belong to the `stored` pixels or to the picture as `displayed`, turned by Exif. `auto` goes by the stated size if only one fits, else `displayed`.
     """
 
 def Cvat(
@@ -657,10 +657,10 @@ def Cvat(
     Args:
         path: Table, JSON file or folder of the annotations, also `gs://` and `s3://`. Several files are a list, a glob, or a mapping of splits to files.
         key_regex: Regular expression for sets whose rows name images by parts of their paths: searched in the path below the image folder. The matches of its groups, joined by `_`, are the image's name. For `mask_images` this is what the group `image` of `regex` must find in the mask's path.
-        boxes: Boxes of COCO files and of annotation tools become features.
-        polygons: Rule by which polygons become masks: `coco`, pixel by pixel as `pycocotools` draws them, or `center`, the pixels whose center is in the polygon.
-        beyond_image: Treatment of boxes and outlines that reach beyond the image by more than 1 pixel and 0.5 % of its side: the image is rejected (`reject`), or they are cut off at the border (`clip`).
-        orientation: Frame of masks and boxes: the `stored` pixels, or the `displayed` picture, turned by its Exif orientation. `auto` is the frame of the size that the annotations state if only one has it, else `displayed`.
+        boxes: Whether boxes are stored, too.
+        polygons: How polygons become masks: `coco`, as `pycocotools` draws them, or `center`, the pixels whose center is inside.
+        beyond_image: Boxes and outlines that reach beyond the image by more than 1 pixel and 0.5 % of its side: `reject` the image, or `clip` them at the border.
+        orientation: Whether masks and boxes belong to the `stored` pixels or to the picture as `displayed`, turned by Exif. `auto` goes by the stated size if only one fits, else `displayed`.
     """
 
 def Datumaro(
@@ -677,10 +677,10 @@ def Datumaro(
     Args:
         path: Table, JSON file or folder of the annotations, also `gs://` and `s3://`. Several files are a list, a glob, or a mapping of splits to files.
         key_regex: Regular expression for sets whose rows name images by parts of their paths: searched in the path below the image folder. The matches of its groups, joined by `_`, are the image's name. For `mask_images` this is what the group `image` of `regex` must find in the mask's path.
-        boxes: Boxes of COCO files and of annotation tools become features.
-        polygons: Rule by which polygons become masks: `coco`, pixel by pixel as `pycocotools` draws them, or `center`, the pixels whose center is in the polygon.
-        beyond_image: Treatment of boxes and outlines that reach beyond the image by more than 1 pixel and 0.5 % of its side: the image is rejected (`reject`), or they are cut off at the border (`clip`).
-        orientation: Frame of masks and boxes: the `stored` pixels, or the `displayed` picture, turned by its Exif orientation. `auto` is the frame of the size that the annotations state if only one has it, else `displayed`.
+        boxes: Whether boxes are stored, too.
+        polygons: How polygons become masks: `coco`, as `pycocotools` draws them, or `center`, the pixels whose center is inside.
+        beyond_image: Boxes and outlines that reach beyond the image by more than 1 pixel and 0.5 % of its side: `reject` the image, or `clip` them at the border.
+        orientation: Whether masks and boxes belong to the `stored` pixels or to the picture as `displayed`, turned by Exif. `auto` goes by the stated size if only one fits, else `displayed`.
     """
 
 def LabelStudio(
@@ -697,10 +697,10 @@ def LabelStudio(
     Args:
         path: Table, JSON file or folder of the annotations, also `gs://` and `s3://`. Several files are a list, a glob, or a mapping of splits to files.
         key_regex: Regular expression for sets whose rows name images by parts of their paths: searched in the path below the image folder. The matches of its groups, joined by `_`, are the image's name. For `mask_images` this is what the group `image` of `regex` must find in the mask's path.
-        boxes: Boxes of COCO files and of annotation tools become features.
-        polygons: Rule by which polygons become masks: `coco`, pixel by pixel as `pycocotools` draws them, or `center`, the pixels whose center is in the polygon.
-        beyond_image: Treatment of boxes and outlines that reach beyond the image by more than 1 pixel and 0.5 % of its side: the image is rejected (`reject`), or they are cut off at the border (`clip`).
-        orientation: Frame of masks and boxes: the `stored` pixels, or the `displayed` picture, turned by its Exif orientation. `auto` is the frame of the size that the annotations state if only one has it, else `displayed`.
+        boxes: Whether boxes are stored, too.
+        polygons: How polygons become masks: `coco`, as `pycocotools` draws them, or `center`, the pixels whose center is inside.
+        beyond_image: Boxes and outlines that reach beyond the image by more than 1 pixel and 0.5 % of its side: `reject` the image, or `clip` them at the border.
+        orientation: Whether masks and boxes belong to the `stored` pixels or to the picture as `displayed`, turned by Exif. `auto` goes by the stated size if only one fits, else `displayed`.
     """
 
 def Via(
@@ -719,10 +719,10 @@ def Via(
         path: Table, JSON file or folder of the annotations, also `gs://` and `s3://`. Several files are a list, a glob, or a mapping of splits to files.
         columns: Roles of columns: `{image: photo, label: kind, mask: rle}`. For TFRecords the columns are features, and `key` names an image.
         key_regex: Regular expression for sets whose rows name images by parts of their paths: searched in the path below the image folder. The matches of its groups, joined by `_`, are the image's name. For `mask_images` this is what the group `image` of `regex` must find in the mask's path.
-        boxes: Boxes of COCO files and of annotation tools become features.
-        polygons: Rule by which polygons become masks: `coco`, pixel by pixel as `pycocotools` draws them, or `center`, the pixels whose center is in the polygon.
-        beyond_image: Treatment of boxes and outlines that reach beyond the image by more than 1 pixel and 0.5 % of its side: the image is rejected (`reject`), or they are cut off at the border (`clip`).
-        orientation: Frame of masks and boxes: the `stored` pixels, or the `displayed` picture, turned by its Exif orientation. `auto` is the frame of the size that the annotations state if only one has it, else `displayed`.
+        boxes: Whether boxes are stored, too.
+        polygons: How polygons become masks: `coco`, as `pycocotools` draws them, or `center`, the pixels whose center is inside.
+        beyond_image: Boxes and outlines that reach beyond the image by more than 1 pixel and 0.5 % of its side: `reject` the image, or `clip` them at the border.
+        orientation: Whether masks and boxes belong to the `stored` pixels or to the picture as `displayed`, turned by Exif. `auto` goes by the stated size if only one fits, else `displayed`.
     """
 
 def VocBoxes(
@@ -739,10 +739,10 @@ def VocBoxes(
     Args:
         path: Table, JSON file or folder of the annotations, also `gs://` and `s3://`. Several files are a list, a glob, or a mapping of splits to files.
         key_regex: Regular expression for sets whose rows name images by parts of their paths: searched in the path below the image folder. The matches of its groups, joined by `_`, are the image's name. For `mask_images` this is what the group `image` of `regex` must find in the mask's path.
-        boxes: Boxes of COCO files and of annotation tools become features.
-        polygons: Rule by which polygons become masks: `coco`, pixel by pixel as `pycocotools` draws them, or `center`, the pixels whose center is in the polygon.
-        beyond_image: Treatment of boxes and outlines that reach beyond the image by more than 1 pixel and 0.5 % of its side: the image is rejected (`reject`), or they are cut off at the border (`clip`).
-        orientation: Frame of masks and boxes: the `stored` pixels, or the `displayed` picture, turned by its Exif orientation. `auto` is the frame of the size that the annotations state if only one has it, else `displayed`.
+        boxes: Whether boxes are stored, too.
+        polygons: How polygons become masks: `coco`, as `pycocotools` draws them, or `center`, the pixels whose center is inside.
+        beyond_image: Boxes and outlines that reach beyond the image by more than 1 pixel and 0.5 % of its side: `reject` the image, or `clip` them at the border.
+        orientation: Whether masks and boxes belong to the `stored` pixels or to the picture as `displayed`, turned by Exif. `auto` goes by the stated size if only one fits, else `displayed`.
     """
 
 def Supervisely(
@@ -759,10 +759,10 @@ def Supervisely(
     Args:
         path: Table, JSON file or folder of the annotations, also `gs://` and `s3://`. Several files are a list, a glob, or a mapping of splits to files.
         key_regex: Regular expression for sets whose rows name images by parts of their paths: searched in the path below the image folder. The matches of its groups, joined by `_`, are the image's name. For `mask_images` this is what the group `image` of `regex` must find in the mask's path.
-        boxes: Boxes of COCO files and of annotation tools become features.
-        polygons: Rule by which polygons become masks: `coco`, pixel by pixel as `pycocotools` draws them, or `center`, the pixels whose center is in the polygon.
-        beyond_image: Treatment of boxes and outlines that reach beyond the image by more than 1 pixel and 0.5 % of its side: the image is rejected (`reject`), or they are cut off at the border (`clip`).
-        orientation: Frame of masks and boxes: the `stored` pixels, or the `displayed` picture, turned by its Exif orientation. `auto` is the frame of the size that the annotations state if only one has it, else `displayed`.
+        boxes: Whether boxes are stored, too.
+        polygons: How polygons become masks: `coco`, as `pycocotools` draws them, or `center`, the pixels whose center is inside.
+        beyond_image: Boxes and outlines that reach beyond the image by more than 1 pixel and 0.5 % of its side: `reject` the image, or `clip` them at the border.
+        orientation: Whether masks and boxes belong to the `stored` pixels or to the picture as `displayed`, turned by Exif. `auto` goes by the stated size if only one fits, else `displayed`.
     """
 
 def OpenImages(
@@ -779,10 +779,10 @@ def OpenImages(
     Args:
         path: Table, JSON file or folder of the annotations, also `gs://` and `s3://`. Several files are a list, a glob, or a mapping of splits to files.
         key_regex: Regular expression for sets whose rows name images by parts of their paths: searched in the path below the image folder. The matches of its groups, joined by `_`, are the image's name. For `mask_images` this is what the group `image` of `regex` must find in the mask's path.
-        boxes: Boxes of COCO files and of annotation tools become features.
-        polygons: Rule by which polygons become masks: `coco`, pixel by pixel as `pycocotools` draws them, or `center`, the pixels whose center is in the polygon.
-        beyond_image: Treatment of boxes and outlines that reach beyond the image by more than 1 pixel and 0.5 % of its side: the image is rejected (`reject`), or they are cut off at the border (`clip`).
-        orientation: Frame of masks and boxes: the `stored` pixels, or the `displayed` picture, turned by its Exif orientation. `auto` is the frame of the size that the annotations state if only one has it, else `displayed`.
+        boxes: Whether boxes are stored, too.
+        polygons: How polygons become masks: `coco`, as `pycocotools` draws them, or `center`, the pixels whose center is inside.
+        beyond_image: Boxes and outlines that reach beyond the image by more than 1 pixel and 0.5 % of its side: `reject` the image, or `clip` them at the border.
+        orientation: Whether masks and boxes belong to the `stored` pixels or to the picture as `displayed`, turned by Exif. `auto` goes by the stated size if only one fits, else `displayed`.
     """
 
 def BoxCsv(
@@ -801,10 +801,10 @@ def BoxCsv(
         path: Table, JSON file or folder of the annotations, also `gs://` and `s3://`. Several files are a list, a glob, or a mapping of splits to files.
         columns: Roles of columns: `{image: photo, label: kind, mask: rle}`. For TFRecords the columns are features, and `key` names an image.
         key_regex: Regular expression for sets whose rows name images by parts of their paths: searched in the path below the image folder. The matches of its groups, joined by `_`, are the image's name. For `mask_images` this is what the group `image` of `regex` must find in the mask's path.
-        boxes: Boxes of COCO files and of annotation tools become features.
-        polygons: Rule by which polygons become masks: `coco`, pixel by pixel as `pycocotools` draws them, or `center`, the pixels whose center is in the polygon.
-        beyond_image: Treatment of boxes and outlines that reach beyond the image by more than 1 pixel and 0.5 % of its side: the image is rejected (`reject`), or they are cut off at the border (`clip`).
-        orientation: Frame of masks and boxes: the `stored` pixels, or the `displayed` picture, turned by its Exif orientation. `auto` is the frame of the size that the annotations state if only one has it, else `displayed`.
+        boxes: Whether boxes are stored, too.
+        polygons: How polygons become masks: `coco`, as `pycocotools` draws them, or `center`, the pixels whose center is inside.
+        beyond_image: Boxes and outlines that reach beyond the image by more than 1 pixel and 0.5 % of its side: `reject` the image, or `clip` them at the border.
+        orientation: Whether masks and boxes belong to the `stored` pixels or to the picture as `displayed`, turned by Exif. `auto` goes by the stated size if only one fits, else `displayed`.
     """
 
 def Panoptic(
@@ -821,10 +821,10 @@ def Panoptic(
     Args:
         path: Table, JSON file or folder of the annotations, also `gs://` and `s3://`. Several files are a list, a glob, or a mapping of splits to files.
         key_regex: Regular expression for sets whose rows name images by parts of their paths: searched in the path below the image folder. The matches of its groups, joined by `_`, are the image's name. For `mask_images` this is what the group `image` of `regex` must find in the mask's path.
-        boxes: Boxes of COCO files and of annotation tools become features.
-        polygons: Rule by which polygons become masks: `coco`, pixel by pixel as `pycocotools` draws them, or `center`, the pixels whose center is in the polygon.
-        beyond_image: Treatment of boxes and outlines that reach beyond the image by more than 1 pixel and 0.5 % of its side: the image is rejected (`reject`), or they are cut off at the border (`clip`).
-        orientation: Frame of masks and boxes: the `stored` pixels, or the `displayed` picture, turned by its Exif orientation. `auto` is the frame of the size that the annotations state if only one has it, else `displayed`.
+        boxes: Whether boxes are stored, too.
+        polygons: How polygons become masks: `coco`, as `pycocotools` draws them, or `center`, the pixels whose center is inside.
+        beyond_image: Boxes and outlines that reach beyond the image by more than 1 pixel and 0.5 % of its side: `reject` the image, or `clip` them at the border.
+        orientation: Whether masks and boxes belong to the `stored` pixels or to the picture as `displayed`, turned by Exif. `auto` goes by the stated size if only one fits, else `displayed`.
     """
 
 def VertexJsonl(
@@ -841,10 +841,10 @@ def VertexJsonl(
     Args:
         path: Table, JSON file or folder of the annotations, also `gs://` and `s3://`. Several files are a list, a glob, or a mapping of splits to files.
         key_regex: Regular expression for sets whose rows name images by parts of their paths: searched in the path below the image folder. The matches of its groups, joined by `_`, are the image's name. For `mask_images` this is what the group `image` of `regex` must find in the mask's path.
-        boxes: Boxes of COCO files and of annotation tools become features.
-        polygons: Rule by which polygons become masks: `coco`, pixel by pixel as `pycocotools` draws them, or `center`, the pixels whose center is in the polygon.
-        beyond_image: Treatment of boxes and outlines that reach beyond the image by more than 1 pixel and 0.5 % of its side: the image is rejected (`reject`), or they are cut off at the border (`clip`).
-        orientation: Frame of masks and boxes: the `stored` pixels, or the `displayed` picture, turned by its Exif orientation. `auto` is the frame of the size that the annotations state if only one has it, else `displayed`.
+        boxes: Whether boxes are stored, too.
+        polygons: How polygons become masks: `coco`, as `pycocotools` draws them, or `center`, the pixels whose center is inside.
+        beyond_image: Boxes and outlines that reach beyond the image by more than 1 pixel and 0.5 % of its side: `reject` the image, or `clip` them at the border.
+        orientation: Whether masks and boxes belong to the `stored` pixels or to the picture as `displayed`, turned by Exif. `auto` goes by the stated size if only one fits, else `displayed`.
     """
 
 def Labelbox(
@@ -861,10 +861,10 @@ def Labelbox(
     Args:
         path: Table, JSON file or folder of the annotations, also `gs://` and `s3://`. Several files are a list, a glob, or a mapping of splits to files.
         key_regex: Regular expression for sets whose rows name images by parts of their paths: searched in the path below the image folder. The matches of its groups, joined by `_`, are the image's name. For `mask_images` this is what the group `image` of `regex` must find in the mask's path.
-        boxes: Boxes of COCO files and of annotation tools become features.
-        polygons: Rule by which polygons become masks: `coco`, pixel by pixel as `pycocotools` draws them, or `center`, the pixels whose center is in the polygon.
-        beyond_image: Treatment of boxes and outlines that reach beyond the image by more than 1 pixel and 0.5 % of its side: the image is rejected (`reject`), or they are cut off at the border (`clip`).
-        orientation: Frame of masks and boxes: the `stored` pixels, or the `displayed` picture, turned by its Exif orientation. `auto` is the frame of the size that the annotations state if only one has it, else `displayed`.
+        boxes: Whether boxes are stored, too.
+        polygons: How polygons become masks: `coco`, as `pycocotools` draws them, or `center`, the pixels whose center is inside.
+        beyond_image: Boxes and outlines that reach beyond the image by more than 1 pixel and 0.5 % of its side: `reject` the image, or `clip` them at the border.
+        orientation: Whether masks and boxes belong to the `stored` pixels or to the picture as `displayed`, turned by Exif. `auto` goes by the stated size if only one fits, else `displayed`.
     """
 
 def LabelJsonl(
@@ -883,8 +883,8 @@ def LabelJsonl(
         path: Table, JSON file or folder of the annotations, also `gs://` and `s3://`. Several files are a list, a glob, or a mapping of splits to files.
         columns: Roles of columns: `{image: photo, label: kind, mask: rle}`. For TFRecords the columns are features, and `key` names an image.
         key_regex: Regular expression for sets whose rows name images by parts of their paths: searched in the path below the image folder. The matches of its groups, joined by `_`, are the image's name. For `mask_images` this is what the group `image` of `regex` must find in the mask's path.
-        boxes: Boxes of COCO files and of annotation tools become features.
-        polygons: Rule by which polygons become masks: `coco`, pixel by pixel as `pycocotools` draws them, or `center`, the pixels whose center is in the polygon.
-        beyond_image: Treatment of boxes and outlines that reach beyond the image by more than 1 pixel and 0.5 % of its side: the image is rejected (`reject`), or they are cut off at the border (`clip`).
-        orientation: Frame of masks and boxes: the `stored` pixels, or the `displayed` picture, turned by its Exif orientation. `auto` is the frame of the size that the annotations state if only one has it, else `displayed`.
+        boxes: Whether boxes are stored, too.
+        polygons: How polygons become masks: `coco`, as `pycocotools` draws them, or `center`, the pixels whose center is inside.
+        beyond_image: Boxes and outlines that reach beyond the image by more than 1 pixel and 0.5 % of its side: `reject` the image, or `clip` them at the border.
+        orientation: Whether masks and boxes belong to the `stored` pixels or to the picture as `displayed`, turned by Exif. `auto` goes by the stated size if only one fits, else `displayed`.
     """

@@ -56,8 +56,7 @@ class DriftConfig(Section):
         ALPHA,
         least=1e-6,
         most=_MOST_ALPHA,
-        help="The chance that a run is stopped though nothing has changed. Less than 5e-05 needs `ignore: "
-        "[embedding]`.",
+        help="Chance of a false alarm. Less than 5e-05 needs `ignore: [embedding]`.",
     )
     ignore: tuple[str, ...] = option((), choices=MEASURES, help="Measures that may change.")
 
@@ -80,8 +79,8 @@ class SkewConfig(Section):
         ALPHA,
         least=1e-6,
         most=_MOST_ALPHA,
-        help="The chance that a run is stopped though all splits are alike. All comparisons share it; less than 5e-05 "
-        "for each needs `ignore: [embedding]`.",
+        help="Chance of a false alarm, shared by all comparisons; less than 5e-05 for each needs `ignore: "
+        "[embedding]`.",
     )
     ignore: tuple[str, ...] = option((), choices=MEASURES, help="Measures that may differ.")
 
@@ -117,16 +116,16 @@ class EvaluatorConfig(Section):
 
     PATH: ClassVar[str] = "evaluator"
 
-    split: str = option("test", help="Split that models are judged on.")
-    min_dice: float = option(0.5, least=0, most=1, help="Least mean Dice of masks.")
+    split: str = option("test", help="Split on which the model is measured.")
+    min_dice: float = option(0.5, least=0, most=1, help="Minimum mean Dice of masks.")
     min_accuracy: float | None = option(
         None,
         least=0,
         most=1,
-        help="Least accuracy of one class an image; by default halfway from guessing to always right: 0.75 with two "
-        "classes, 0.6 with five, 0.55 with ten.",
+        help="Minimum accuracy, with one class per image; by default halfway from guessing to always right: 0.75 "
+        "with two classes, 0.6 with five, 0.55 with ten.",
     )
-    min_f1: float = option(0.5, least=0, most=1, help="Least mean F1 of several classes an image.")
+    min_f1: float = option(0.5, least=0, most=1, help="Minimum mean F1, with several classes per image.")
     min_improvement: float = option(
         0.0,
         least=-1,
@@ -138,12 +137,12 @@ class EvaluatorConfig(Section):
         AUTO,
         choices=(AUTO,),
         least=1,
-        help="Least number of images in the split. `auto`: 50, and as many as make the 95 % interval of the metric "
-        "±0.1 or narrower. A number leaves out the interval.",
+        help="Minimum number of images in the split. `auto`: 50, and as many as make the 95 % interval of the "
+        "metric ±0.1 or narrower. A number leaves out the interval.",
     )
-    min_per_class: int = option(5, least=0, help="Least number of images of each class in the split.")
+    min_per_class: int = option(5, least=0, help="Minimum number of images of each class in the split.")
     allow_missing_classes: bool = option(
-        False, help="Judges a model although a split has no image of some classes; the result names them."
+        False, help="Judges a model even if a split has no image of some classes; the result names them."
     )
     beat_trivial: bool = option(
         True,
@@ -165,7 +164,9 @@ class EvaluatorConfig(Section):
         "`eval`.",
     )
     flips: tuple[str, ...] = option(
-        (), choices=FLIPS, help="The exported model also predicts on images that are flipped so, and takes the mean."
+        (),
+        choices=FLIPS,
+        help="Test-time augmentation: the exported model returns the mean over the image and these flips.",
     )
 
     @property
@@ -183,8 +184,9 @@ class GateConfig(Section):
     allow_anomalies: tuple[str, ...] = option(
         (),
         form=_ANOMALY,
-        help="Anomalies that do not stop it: `KIND:FEATURE`, or `KIND` for all features, those with the classes too. "
-        "Kinds are the names of TFDV's `AnomalyInfo.Type`, `DRIFT`, `SKEW`, `LEAKAGE` and `NEAR_LEAKAGE`.",
+        help="Anomalies that do not stop the run: `KIND:FEATURE`, or `KIND` for all features, also those of "
+        "classes. Kinds are the names of TFDV's `AnomalyInfo.Type`, `DRIFT`, `SKEW`, `LEAKAGE` and "
+        "`NEAR_LEAKAGE`.",
     )
     drift: DriftConfig | None = option(None, help="Compares the images with another dataset.")
     skew: SkewConfig | None = option(None, help="Compares the splits with each other.")

@@ -42,14 +42,14 @@ class ImagesConfig(Section):
         200_000_000,
         least=1,
         form=PIXELS,
-        help="A file of more pixels is rejected by its header; `200MP` is a number, too.",
+        help="Larger images are rejected before decoding; `200MP` works, too.",
     )
     max_bytes: int = option(
         1 << 30,
         least=1,
         most=_MOST_BYTES,
         form=BYTES,
-        help="A file of more bytes is rejected unread; `1GB` is a number, too.",
+        help="Larger files are rejected unread; `1GB` works, too.",
     )
     orientation: str = option(
         KEEP,
@@ -67,7 +67,7 @@ class ImagesConfig(Section):
     encoding: str = option(
         KEEP,
         choices=(KEEP, *ENCODINGS),
-        help="Encoding of all stored images; `keep` leaves those as they are that need no other change.",
+        help="Encoding of all stored images; `keep` re-encodes only what another option changes.",
     )
     quality: int = option(90, least=1, most=100, help="JPEG quality of images that are encoded again.")
     optimize: bool = option(False, help="Makes JPEG and PNG files smaller, which takes longer to encode.")
@@ -75,7 +75,7 @@ class ImagesConfig(Section):
     unsupported_formats: str = option(
         "reject",
         choices=("reject", "png", "jpeg"),
-        help="Treatment of other formats than JPEG and PNG: `reject`, or store them as `png` or `jpeg`.",
+        help="Formats other than JPEG and PNG: `reject` them, or store them as `png` or `jpeg`.",
     )
     strip_metadata: str = option(
         "none", choices=("none", "private", "all"), help="Losslessly removes `private` or `all` metadata."
@@ -132,9 +132,7 @@ class NearConfig(Section):
 
     PATH: ClassVar[str] = "duplicates.near"
 
-    max_distance: int = option(
-        least=0, most=_FARTHEST, help="Number of bits in which the hashes of two images may differ."
-    )
+    max_distance: int = option(least=0, most=_FARTHEST, help="How many bits the hashes of two images may differ in.")
     action: str = option(KEEP, choices=_ACTIONS, help="`keep` all, keep the `first` by key, or `fail`.")
     hash: str = option("perceptual", choices=HASHES, help="Hash that is compared.")
     confirm_hash: str | None = option(None, choices=HASHES, help="Second hash that must be similar, too.")
@@ -177,7 +175,7 @@ class DuplicatesConfig(Section):
     conflicts: str = option(
         REPORT,
         choices=(REPORT, REJECT, FAIL),
-        help="Treatment of duplicates whose labels differ: `report` it, `reject` all of them, or `fail`.",
+        help="Duplicates with different labels: `report` them, `reject` all of them, or `fail`.",
     )
 
     @property

@@ -117,7 +117,7 @@ class RleConfig(Section):
     order: str = option(
         "auto",
         choices=("auto", "column", "row"),
-        help="Direction in which positions count: down the `column` or along the `row`.",
+        help="Whether positions count down the `column` or along the `row`.",
     )
     start: int | None = option(None, choices=(0, 1), help="First absolute position, 0 or 1.")
 
@@ -171,13 +171,12 @@ class LabelsConfig(Section):
     orientation: str = option(
         "auto",
         choices=("auto", "stored", "displayed"),
-        help="Frame of masks and boxes: the `stored` pixels, or the `displayed` picture, turned by its Exif "
-        "orientation. `auto` is the frame of the size that the annotations state if only one has it, else "
-        "`displayed`.",
+        help="Whether masks and boxes belong to the `stored` pixels or to the picture as `displayed`, turned by "
+        "Exif. `auto` goes by the stated size if only one fits, else `displayed`.",
     )
     multi_label: bool | None = option(None, help="An image may have several classes; detected by default.")
     separator: str | None = option(
-        None, help="Text between the classes in a field of a table; empty: a field is one class. Detected by default."
+        None, help="Separator of several classes in one field; empty: a field is one class. Detected by default."
     )
     features: Mapping[str, str] = option(
         factory=dict,
@@ -193,12 +192,12 @@ class LabelsConfig(Section):
         "the image folder. The matches of its groups, joined by `_`, are the image's name. For `mask_images` this "
         "is what the group `image` of `regex` must find in the mask's path.",
     )
-    boxes: bool = option(False, help="Boxes of COCO files and of annotation tools become features.")
+    boxes: bool = option(False, help="Whether boxes are stored, too.")
     unlisted_values: str = option(
         REFUSE,
         choices=OTHERS,
-        help="Meaning of pixels of mask images whose value is in no class of `input.classes`: an error (`refuse`), "
-        "`background`, or left out of loss and metrics (`ignore`).",
+        help="Mask pixels whose value is not in `input.classes`: an error (`refuse`), `background`, or `ignore` "
+        "(left out of loss and metrics).",
     )
     values: str = option(
         AUTO,
@@ -209,20 +208,20 @@ class LabelsConfig(Section):
     threshold: Mapping[str, int] = option(
         factory=dict,
         schema={"anyOf": _THRESHOLDS},
-        help="Least value of the pixels of a class, for masks with soft edges or lossy compression: a number such as "
-        "128, or where each file holds one class also class -> number.",
+        help="For masks with soft edges or lossy compression: pixels from this value on are the class. A number "
+        "such as 128, or with one class per file, class -> number.",
     )
     polygons: str = option(
         COCO_RULE,
         choices=POLYGONS,
-        help="Rule by which polygons become masks: `coco`, pixel by pixel as `pycocotools` draws them, or `center`, "
-        "the pixels whose center is in the polygon.",
+        help="How polygons become masks: `coco`, as `pycocotools` draws them, or `center`, the pixels whose "
+        "center is inside.",
     )
     beyond_image: str = option(
         REJECT,
         choices=BEYOND_IMAGE,
-        help="Treatment of boxes and outlines that reach beyond the image by more than 1 pixel and 0.5 % of its side: "
-        "the image is rejected (`reject`), or they are cut off at the border (`clip`).",
+        help="Boxes and outlines that reach beyond the image by more than 1 pixel and 0.5 % of its side: `reject`"
+        " the image, or `clip` them at the border.",
     )
 
     def check(self, path: str) -> None:
@@ -323,14 +322,13 @@ class InputConfig(Section):
     )
     exclude: tuple[str, ...] = option(
         (),
-        help="Files that are no input although they lie below `images`: paths below that folder, or globs. A folder "
-        "stands for everything in it.",
+        help="Files below `images` to ignore: paths or globs. A folder means everything in it.",
     )
     unlisted_images: str = option(
         "auto",
         choices=UNLISTED,
-        help="Treatment of images without annotations: `empty` (no masks), `unlabeled` (no class), `reject`, or "
-        "`fail`.",
+        help="What becomes of images without annotations: `empty` (no masks), `unlabeled` (no class), `reject`, "
+        "or `fail`.",
     )
     span: str = option(
         NEWEST,
@@ -347,8 +345,8 @@ class InputConfig(Section):
     on_conflict: str = option(
         NEWEST,
         choices=ON_CONFLICT,
-        help="Treatment of images that several spans contain with different bytes: the `newest` counts, the run stops "
-        "(`fail`), or `with_span` puts the span into the key of every image.",
+        help="If spans have different bytes under one name: the `newest` counts, the run stops (`fail`), or "
+        "`with_span` puts the span into every key.",
     )
 
     def check(self, path: str) -> None:

@@ -135,9 +135,9 @@ class KubeflowConfig(Section):
         form=_check_version,
         help='Of Kubeflow Pipelines, such as `"2.5"`, if it is older than 2.14; by default a current one.',
     )
-    retries: int = option(RETRIES, least=0, most=MOST_RETRIES, help="How often a task that fails is run again.")
+    retries: int = option(RETRIES, least=0, most=MOST_RETRIES, help="How often a failed task is retried.")
     image_parameter: bool = option(
-        False, help="Whether a run may be given another image, which Kubeflow's backend takes from 2.4 on."
+        False, help="Whether the image is a parameter of a run; needs Kubeflow's backend 2.4 or later."
     )
     pipeline_root: str | None = option(
         None, form=_check_pipeline_root, help="Folder of all artifacts; by default the cluster's own."
@@ -145,14 +145,16 @@ class KubeflowConfig(Section):
     data_root: str | None = option(
         None,
         form=_check_data_root,
-        help="Folder that stands for the one of `input`, on a volume or a bucket; by default that one itself.",
+        help="Folder on a volume or a bucket that replaces the one in `input` during a run; by default the same.",
     )
     push_directory: str | None = option(None, help="Folder of blessed models, on a volume.")
     resources: Mapping[str, Resources] = option(factory=dict, help="Component -> resources of its pod.")
     node_selectors: Mapping[str, Mapping[str, str]] = option(
         factory=dict, help="Component -> labels of the nodes it may run on."
     )
-    tolerations: Mapping[str, tuple[Toleration, ...]] = option(factory=dict, help="Component -> taints it lives with.")
+    tolerations: Mapping[str, tuple[Toleration, ...]] = option(
+        factory=dict, help="Component -> taints that it tolerates."
+    )
     volumes: tuple[Volume, ...] = option((), help="Claims mounted in every pod.")
     pods: Mapping[str, PodConfig] = option(factory=dict, help="Component, or `all` -> further settings of its pods.")
     image_pull_secrets: tuple[str, ...] = option(

@@ -136,8 +136,8 @@ class LoaderConfig(Section):
     augment: tuple[str, ...] = option(
         AUTO_AUGMENT,
         schema=_AUGMENT,
-        help="Augmentations of the split train, perhaps with a strength: `[flip_left_right, crop=0.6]`. `auto`: those "
-        "that photographs bear; `[]`: none.",
+        help="Augmentations of `train`, such as `[flip_left_right, crop=0.6]`. `auto`: those that suit "
+        "photographs; `[]`: none.",
     )
     order: str = option(
         "fast",

@@ -157,7 +157,7 @@ class JobSetConfig(Section):
         3,
         least=0,
         most=100,
-        help="How often it starts again after a failure. After a preemption it always starts again.",
+        help="How often it restarts after a failure. After a preemption it always restarts.",
     )
     privileged: bool = option(
         False, help="Whether its containers are privileged, which some TPU drivers need to open `/dev/vfio`."
@@ -170,7 +170,7 @@ class JobSetConfig(Section):
         10,
         least=5,
         most=24 * 60,
-        help="Minutes after which the hosts stop a training whose task was killed, with a checkpoint.",
+        help="Minutes after which the hosts save a checkpoint and stop if their task was killed.",
     )
     owned: bool = option(
         False,

@@ -67,18 +67,18 @@ class ShardsConfig(Section):
 
     PATH: ClassVar[str] = "shards"
 
-    target_size: int | None = option(
-        None, least=1, form=BYTES, help="Bytes of a shard, about; `150MB` is a number, too. The default is 150 MB."
-    )
+    target_size: int | None = option(None, least=1, form=BYTES, help="Approximate size of a shard; 150 MB by default.")
     count: int | None = option(None, least=1, most=_MOST_SHARDS, help="Number of shards of a split.")
     records: int | None = option(None, least=1, help="Records of a shard.")
     hosts: int | None = option(
-        None, least=1, help="Asks for ten shards or more for each of so many machines, where the data is large enough."
+        None,
+        least=1,
+        help="Number of machines that read the dataset: each gets at least ten shards if there is enough data.",
     )
     balance: str = option(
         "none",
         choices=("none", "class"),
-        help="`class` distributes every class (of masks: every set of classes) equally over all shards.",
+        help="`class` spreads every class (of masks: every set of classes) evenly over the shards.",
     )
     filename_template: str = option(
         DEFAULT_TEMPLATE, help="Names of the files, with `{split}`, `{index}` from 0, `{of}` shards, `{count}` records."
@@ -139,6 +139,5 @@ class RejectsConfig(Section):
         0.01,
         least=0,
         most=1,
-        help="Share of the inputs that may be rejected, rounded down to whole inputs; with 0, none may. `1%` is a "
-        "number, too.",
+        help="Share of the inputs that may be rejected, rounded down; `1%` works, too.",
     )

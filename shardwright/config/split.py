@@ -78,7 +78,7 @@ class SplitConfig(Section):
         "one fold is `eval` and the others are `train`, by hash or, with `stratify`, by classes. `predefined`: "
         "the splits of the input.",
     )
-    salt: str = option("", help="Text that the hash begins with; another one divides the images differently.")
+    salt: str = option("", help="Salt of the hash; another one divides the images differently.")
     group: GroupConfig | None = option(None, help="Images that must be in one split.")
     num_folds: int | None = option(None, least=2, help="Number of folds of `method: kfold`.")
     fold_index: int | None = option(None, least=0, help="The fold that is `eval`, from 0.")

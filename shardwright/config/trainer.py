@@ -167,7 +167,7 @@ class TrainerConfig(Section):
     epochs: int | None = option(
         None,
         least=1,
-        help="Times that the split train is read; by default as many as 1,500 updates take, from 10 to 100.",
+        help="Passes over `train`; by default as many as 1,500 updates take, from 10 to 100.",
     )
     batch_size: int = option(16, least=1, help="Images of a step, on all devices and hosts together.")
     learning_rate: float | None = option(
@@ -209,7 +209,7 @@ class TrainerConfig(Section):
         1.0,
         least=0,
         most=10,
-        help="Factor of the learning rate for the weights of the encoder; 0 keeps them as they are.",
+        help="Learning rate of the encoder, as a factor; 0 freezes its weights.",
     )
     encoder_trainable_from: int = option(
         1, least=1, help="Epoch from which the encoder learns; before, only the rest of the model does."
@@ -233,7 +233,7 @@ class TrainerConfig(Section):
     schedule: str = option("cosine", choices=SCHEDULES, help="Course of the learning rate after the warm-up.")
     warm_up: float = option(0.05, least=0, most=0.9, help="Share of the steps in which the learning rate rises.")
     patience: int | None = option(
-        None, least=1, help="Epochs without a better one after which a training ends; by default it never does."
+        None, least=1, help="Early stopping: epochs without improvement before the training ends; by default never."
     )
     precision: str = option("float32", choices=PRECISIONS, help="Precision between the layers.")
     warm_start: str = option(
@@ -246,7 +246,7 @@ class TrainerConfig(Section):
         None,
         least=0.5,
         most=0.99999,
-        help="Momentum of a running mean of the weights over the updates, which is kept in their place.",
+        help="Momentum of a running mean of the weights, which replaces them.",
     )
     accumulate: int = option(1, least=1, most=1024, help="Batches whose gradients make one update.")
     callbacks: str | None = option(

@@ -208,13 +208,13 @@ class VertexConfig(Section):
     )
     pipeline_root: str | None = option(None, form=check_bucket, help="Folder of all artifacts.")
     data_root: str | None = option(
-        None, form=check_data_root, help="Folder that stands for the one of `input`; by default that one itself."
+        None, form=check_data_root, help="Folder that replaces the one in `input` during a run; by default the same."
     )
     push_directory: str | None = option(
         None, form=check_bucket, help="Folder of blessed models; by default `pushed` below `pipeline_root`."
     )
     image: str | None = option(None, form=check_image, help="Shardwright's image.")
-    retries: int = option(RETRIES, least=0, most=MOST_RETRIES, help="How often a task that fails is run again.")
+    retries: int = option(RETRIES, least=0, most=MOST_RETRIES, help="How often a failed task is retried.")
     network: str | None = option(
         None, form=Pattern(_NETWORK, _NETWORK_FIX), help="A peered network, `projects/NUMBER/global/networks/NAME`."
     )

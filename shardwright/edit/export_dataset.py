@@ -143,7 +143,7 @@ class ExportOptions:
         if self.to != TABLE:
             masks = TABLE if self.masks == POLYGONS else self.masks
             if replace(self, to=TABLE, masks=masks) != ExportOptions(splits=self.splits, classes=self.classes):
-                raise UsageError(f"--to: {self.to} has one layout. Omit the options of the CSV, such as --table.")
+                raise UsageError(f"--to: {self.to} takes no options of the CSV, such as --table. Omit them.")
         if self.to == TABLE and self.masks != TABLE:
             _check_no_table(self, f"{self.masks} writes no run lengths. Omit their options")
         for name, value, known in (

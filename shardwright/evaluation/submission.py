@@ -185,11 +185,13 @@ def _checked_mask(key: Any, mask: Any, classes: int) -> npt.NDArray[Any]:
         values = values[..., np.newaxis]
     if values.ndim != 3 or values.shape[2] != classes or not values.size:
         wanted = "[H, W] or [H, W, 1]" if classes == 1 else f"[H, W, {classes}]"
-        raise UsageError(f"masks: that of {key!r} has the shape {list(shape)}. Give {wanted}, a layer for each class.")
+        raise UsageError(
+            f"masks: the mask of {key!r} has the shape {list(shape)}. Give {wanted}, a layer for each class."
+        )
     if values.dtype != np.bool_ and not np.isin(values, (0, 1)).all():
         odd = values[~np.isin(values, (0, 1))].flat[0]
         raise UsageError(
-            f"masks: that of {key!r} has {odd!s}, which is neither 0 nor 1. Compare probabilities with their "
+            f"masks: the mask of {key!r} contains {odd!s}, not only 0 and 1. Compare probabilities with their "
             "threshold, and numbers of classes with each number."
         )
     return values

@@ -109,7 +109,7 @@ def _thing(kind: str, one: Fields, label: str) -> Thing:
         points = list(zip(numbers[::2], numbers[1::2], strict=True))
         return Thing(label, polygon(read_points(points, one.place("polygon"))))
     if kind not in ("bbox", "ellipse"):
-        raise ObjectError(f"{one.where}: {ascii(kind)[:40]} is no shape that is read")
+        raise ObjectError(f"{one.where}: {ascii(kind)[:40]} is not a shape that can be read")
     if len(numbers) != 4:
         raise ObjectError(f"{one.where}: the {kind} has {len(numbers)} numbers, not 4")
     left, top, third, fourth = numbers

@@ -72,7 +72,7 @@ def clear(staging_root: str) -> list[str]:
         for folder in folders:
             remove_tree(folder)
             if folder.exists():
-                raise StorageError(f"{folder}: cannot be deleted. Delete it yourself, then do this again.")
+                raise StorageError(f"{folder}: cannot be deleted. Delete it yourself, then run the command again.")
         remove_empty_groups(staging_root)
         if folders:
             # After a power failure they do not come back: they may contain images that a user wants forgotten.
@@ -96,8 +96,8 @@ def _empty_bucket(root: str) -> list[str]:
     if again := _staged_urls(root):
         # By a run of an earlier version, which has no lease.
         raise UsageError(
-            f"{again[0]}: was written while the rest was deleted, by a run on another machine. End it, then do this "
-            "again."
+            f"{again[0]}: a run on another machine wrote it while the rest was deleted. Stop that run, then run the "
+            "command again."
         )
     return urls
 

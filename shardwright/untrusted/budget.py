@@ -52,7 +52,7 @@ class Budget:
     def check_unpacked(self, count: int, size: int) -> None:
         """Raises `OverBudget` where a file of `size` bytes unpacks to more bytes than it may."""
         if count > (most := self.most_unpacked(size)):
-            raise OverBudget(f"its {size:,} bytes unpack to more than {most:,}, more than those of any real file")
+            raise OverBudget(f"its {size:,} bytes unpack to more than {most:,}, which no real file does")
 
     def check_header(self, size: int, name: str) -> None:
         """Raises `OverBudget` where a header is longer than it may be."""

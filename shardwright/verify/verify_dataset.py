@@ -134,11 +134,11 @@ def _read_manifest(file: Path) -> tuple[Manifest | None, str, bool]:
 def _check_depth(manifest: Manifest) -> None:
     needed = ("image/encoded", image_feature(manifest.image_checksum))
     if not all(manifest.stored(name) in manifest.features for name in needed):
-        raise UsageError(f"--deep: the records contain no {' with '.join(needed)} to compare. Verify without it.")
+        raise UsageError(f"--deep: the records contain no {' with '.join(needed)} to compare. Omit --deep.")
     changed = sorted(_CHANGING & manifest.recipe.get("images", {}).keys())
     if manifest.kind != "ingest" or changed:
         how = ", ".join(f"images.{name}" for name in changed) or "a transformation"
-        raise UsageError(f"--deep: the hashes are those of the files, and {how} stores other bytes. Verify without it.")
+        raise UsageError(f"--deep: {how} stores other bytes than the files that were hashed. Omit --deep.")
 
 
 def _tasks(dataset: ImageDataset, deep: bool) -> Iterator[ShardTask]:

@@ -162,7 +162,7 @@ def test_measurements_and_staged_shards_are_deleted(image_input, tmp_path, capsy
     }
     assert (tmp_path / "staging/training/mine").is_dir()
     assert main([*map(str, command), "--staging", str(tmp_path / "none")]) == 2
-    assert "is not a folder. Name the one of run.staging" in capsys.readouterr().err
+    assert "is not a folder. Give the folder of run.staging" in capsys.readouterr().err
     assert main([*map(str, command[:-1]), str(tmp_path / "late"), "--search", str(tmp_path / "none")]) == 2
     assert "--search: " in capsys.readouterr().err
     assert not (tmp_path / "late").exists()

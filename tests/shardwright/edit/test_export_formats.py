@@ -500,7 +500,7 @@ def test_array_record_holds_the_records(datasets, tmp_path):
         ),
         ("one class", {"to": "coco"}, "coco cannot hold one class an image, and the dataset has no boxes"),
         ("several classes", {"to": "imagefolder"}, "imagefolder cannot hold several classes an image"),
-        ("masks", {"to": "coco", "masks": "png"}, "coco has one layout. Omit the options of the CSV"),
+        ("masks", {"to": "coco", "masks": "png"}, "coco takes no options of the CSV, such as --table. Omit them"),
         ("masks", {"to": "coc"}, r"--to: 'coc' is not known. Use one of: csv, .*coco"),
     ],
 )

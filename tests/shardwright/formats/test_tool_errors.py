@@ -85,7 +85,7 @@ ONE_IMAGE = [
         "bad_object",
         "the label id None is not one of the 2 labels",
     ),
-    ("Datumaro", None, '"polygon"', '"rotated_bbox"', "bad_object", "'rotated_bbox' is no shape that is read"),
+    ("Datumaro", None, '"polygon"', '"rotated_bbox"', "bad_object", "'rotated_bbox' is not a shape that can be read"),
     ("Datumaro", None, '"points": [3, 3', '"points": [3', "bad_object", "the polygon has 7 numbers, not pairs"),
     ("Datumaro", None, '"size": [24, 40]}}', '"size": [25, 40]}}', "size_mismatch", "25x40"),
     (
