@@ -145,8 +145,8 @@ def test_masks_of_another_size_come_back_to_the_images(tmp_path):
     ("keys", "masks", "options", "message"),
     [
         (["a.png"], [np.full((2, 2), 0.7)], {}, r"masks: the mask of 'a.png' contains 0.7, not only 0 and 1"),
-        (["a.png"], [np.full((2, 2), np.nan)], {}, "has nan, which is neither"),
-        (["a.png"], [np.full((2, 2), 255, np.uint8)], {}, "has 255"),
+        (["a.png"], [np.full((2, 2), np.nan)], {}, "contains nan, not only"),
+        (["a.png"], [np.full((2, 2), 255, np.uint8)], {}, "contains 255"),
         (["a.png"], [np.ones((2, 2, 3))], {}, r"has the shape \[2, 2, 3\]. Give \[H, W\] or \[H, W, 1\]"),
         (["a.png"], [np.ones((0, 2))], {}, r"has the shape \[0, 2\]"),
         (["a.png", "b.png"], [np.ones((2, 2))], {}, "masks: end after 1, but there are more images"),
