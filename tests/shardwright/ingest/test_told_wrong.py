@@ -1,8 +1,10 @@
 """Statements and guesses that the files contradict stop a run before anything is published; see also `odd_sets`."""
 
+import json
+
 import numpy as np
 import pytest
-from ingesting import changed, examples, run
+from ingesting import changed, examples, ledger, run
 from layouts import image, lines
 from PIL import Image
 
@@ -134,6 +136,93 @@ def test_what_no_image_has_is_said_once(tmp_path):
     assert [note for note in notes if "has c" in note] == ["split: no image of any split has c"]
 
 
+# --- Boxes in fractions of the image
+
+
+def yolo_lines(root, boxes):
+    for number, (xmin, ymin, xmax, ymax) in enumerate(boxes):
+        (root / "labels").mkdir(exist_ok=True)
+        numbers = (xmin + xmax) / 2, (ymin + ymax) / 2, xmax - xmin, ymax - ymin
+        (root / f"labels/i{number:02}.txt").write_text(f"0 {' '.join(map(str, numbers))}\n")
+    return "labels"
+
+
+def box_table(root, boxes):
+    rows = (f"i{number:02}.jpg,{','.join(map(str, box))},car" for number, box in enumerate(boxes))
+    lines(root / "t.csv", "image,xmin,ymin,xmax,ymax,label", *rows)
+    return "t.csv"
+
+
+def open_images(root, boxes):
+    rows = (f"i{n:02},car,{box[0]},{box[2]},{box[1]},{box[3]}" for n, box in enumerate(boxes))
+    lines(root / "boxes.csv", "ImageID,LabelName,XMin,XMax,YMin,YMax", *rows)
+    return "boxes.csv"
+
+
+def vertex(root, boxes):
+    edges = (dict(zip(("xMin", "yMin", "xMax", "yMax"), box, strict=True)) for box in boxes)
+    rows = (
+        {"imageGcsUri": f"gs://b/i{n:02}.jpg", "boundingBoxAnnotations": [{"displayName": "car", **one}]}
+        for n, one in enumerate(edges)
+    )
+    lines(root / "v.jsonl", *map(json.dumps, rows))
+    return "v.jsonl"
+
+
+def boxed(root, write, boxes):
+    for number in range(COUNT):
+        image(root / f"images/i{number:02}.jpg", number, (50, 100))
+    labels = {"path": str(root / write(root, boxes)), "boxes": True}
+    return {"task": "classification", "input": {"images": str(root / "images"), "labels": labels}}
+
+
+FRACTIONS = [yolo_lines, box_table, open_images, vertex]
+
+
+@pytest.mark.parametrize("write", FRACTIONS)
+def test_a_box_in_fractions_reaches_beyond_its_image_by_pixels(tmp_path, write):
+    """Of 100 pixels: one may be beyond, which is 0.01, and not a whole image."""
+    inside = [(0.02 * n, 0.1, 0.02 * n + 0.3, 0.5) for n in range(COUNT - 2)]
+    run(boxed(tmp_path, write, [*inside, (-0.009, 0.1, 0.3, 0.5), (-0.03, 0.1, 0.3, 0.5)]), tmp_path / "out")
+    rejected = {key: row for key, row in ledger(tmp_path / "out").items() if row.code}
+    assert list(rejected) == ["i11.jpg"]
+    assert any(what in rejected["i11.jpg"].reason for what in ("from x -3 to 30", "-0.03 is not a fraction"))
+
+
+@pytest.mark.parametrize(
+    ("meant", "numbers"),
+    [
+        ("edges", lambda xmin, ymin, xmax, ymax: (xmin, ymin, xmax, ymax)),
+        ("corners and sizes", lambda xmin, ymin, xmax, ymax: (xmin, ymin, xmax - xmin, ymax - ymin)),
+    ],
+)
+def test_lines_of_yolo_that_are_no_centers(tmp_path, meant, numbers):
+    def write(root, boxes):
+        written = [numbers(*box) for box in boxes]
+        return yolo_lines(root, [(x - w / 2, y - h / 2, x + w / 2, y + h / 2) for x, y, w, h in written])
+
+    boxes = [(0.05 * n, 0.04 * n, 0.05 * n + 0.3, 0.04 * n + 0.4) for n in range(COUNT)]
+    with pytest.raises(UsageError, match=f"the center and the size, its boxes leave their images, and as {meant}"):
+        run(boxed(tmp_path, write, boxes), tmp_path / "out")
+
+
+@pytest.mark.parametrize(
+    ("task", "match"),
+    [
+        ({"predictions": []}, "task 1: has predictions and no annotations"),
+        ({"annotations": [{"was_cancelled": True, "result": []}]}, "all 12 tasks were skipped, or are not annotated"),
+    ],
+)
+def test_tasks_that_nobody_has_finished(tmp_path, task, match):
+    def write(root, _):
+        tasks = [{"id": n, "data": {"image": f"/data/upload/1/ab12cd34-i{n:02}.jpg"}, **task} for n in range(COUNT)]
+        (root / "tasks.json").write_text(json.dumps(tasks))
+        return "tasks.json"
+
+    with pytest.raises(UsageError, match=match):
+        run(boxed(tmp_path, write, ()), tmp_path / "out")
+
+
 # --- Run lengths
 
 
@@ -248,3 +337,18 @@ def test_one_group_of_all_images(tmp_path, group):
     raw = table(tmp_path, "image,label,clinic", lambda n: f"{'ab'[n % 2]},north")
     with pytest.raises(CheckFailed, match="all 12 images have the group"):
         run({**raw, "split": {"method": "group", "group": group}}, tmp_path / "out")
+
+
+@pytest.mark.parametrize("group", [{"column": "label"}, {"regex": "/?([ab])/"}])
+def test_groups_that_are_the_classes(tmp_path, group):
+    column = "column" in group
+    raw = table(tmp_path, "image,label", lambda n: "ab"[n % 2]) if column else folders(tmp_path, lambda n: "ab"[n % 2])
+    with pytest.raises(CheckFailed, match="the groups are classes, so that each class would be in one split"):
+        run({**raw, "split": {"method": "group", "group": group}}, tmp_path / "out")
+
+
+def test_photographs_that_are_given_for_their_own_masks(tmp_path):
+    raw = masks(tmp_path, 1)
+    raw["input"]["labels"]["path"] = raw["input"]["images"]
+    with pytest.raises(UsageError, match="all files there are taken for annotations"):
+        run(changed(raw, classes=["road"]), tmp_path / "out")
