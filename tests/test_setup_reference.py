@@ -57,7 +57,8 @@ def table_of_formats() -> str:
     rows = ["| format | reads | gives | keeps | in Python |", "|---|---|---|---|---|"]
     for row in FORMATS:
         # The part of a file that has the classes, such as `flags`, is worth a word.
-        classes = f"classes ({row.classes})" if row.classes.startswith("`") else "classes" if row.classes else ""
+        named = f" ({row.classes})" if re.fullmatch("`.{1,9}`", row.classes) else ""
+        classes = f"classes{named}" if row.classes else ""
         gives = ("masks" if row.masks else "", "boxes" if row.boxes else "", classes)
         keeps = [name for name in ("splits", "sizes") if getattr(row, name)]
         cells = [row.meaning, ", ".join(filter(None, gives)), ", ".join(keeps)]
