@@ -77,7 +77,7 @@ def model_of(spec: TrainSpec) -> keras.Model:
     sizes = {"height": spec.height, "width": spec.width, "classes": len(spec.classes), "filters": options.base_filters}
     if is_import_path(options.model):
         own = {"task": spec.task, "multi": spec.multi, "seed": options.seed, **sizes}
-        return build_own_model(options.model, options.outputs, **own)
+        return build_own_model(options.model, options.outputs, code=spec.recipe.code, **own)
     if options.model.startswith(DIGEST):
         return checked_own_model(
             load_keras_model(spec.weights_from),

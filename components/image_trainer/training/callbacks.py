@@ -14,12 +14,11 @@ again. The module's source is part of the recipe.
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Sequence
 from typing import Any
 
 from shardwright.components.image_trainer.spec import TrainSpec
-from shardwright.components.runtime.user_code import import_function
+from shardwright.components.runtime.call_user_code import call_function
 from shardwright.errors import UsageError
 
 _OPTION = "trainer.callbacks"
@@ -90,29 +89,25 @@ def build_callbacks(spec: TrainSpec, model: Any, optimizer: Any, steps_per_epoch
         steps_per_epoch: steps of an epoch.
 
     Raises:
-        UsageError: the function cannot be imported, fails, or does not return Keras callbacks.
+        UsageError: the function cannot be imported, fails, reads what is not part of its code, or does not return Keras
+            callbacks.
     """
     import keras
 
     path = spec.recipe.trainer.callbacks
     if not path:
         return NO_CALLBACKS
-    given = {
-        "folder": spec.output,
-        "epochs": spec.epochs,
-        "steps_per_epoch": steps_per_epoch,
-        "task": spec.task,
-        "classes": spec.classes,
-    }
-    function = import_function(path, option=_OPTION)
-    parameters = inspect.signature(function).parameters
-    if not any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values()):
-        given = {name: value for name, value in given.items() if name in parameters}
-    try:
-        found = function(**given)
-    except Exception as error:
-        # A custom function may raise any error.
-        raise UsageError(f"{_OPTION}: {path} failed ({type(error).__name__}: {error}). Correct it.") from error
+    found = call_function(
+        path,
+        spec.recipe.callbacks_code,
+        option=_OPTION,
+        own=[spec.output],
+        folder=spec.output,
+        epochs=spec.epochs,
+        steps_per_epoch=steps_per_epoch,
+        task=spec.task,
+        classes=spec.classes,
+    )
     callbacks = list(found) if isinstance(found, (list, tuple)) else [found]
     for callback in callbacks:
         if not isinstance(callback, keras.callbacks.Callback):
