@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -70,7 +70,12 @@ class OwnExecutor(Executor):
         super().Do(input_dict, output_dict, exec_properties)
         model = Path(artifact_utils.get_single_uri(output_dict[MODEL_KEY]))
         serving = Path(path_utils.serving_model_dir(str(model)))
-        parents = _parents([one.uri for one in newest_examples(input_dict[EXAMPLES_KEY])])
+        parents = {}
+        # Examples of other components have no manifest.
+        with suppress(DatasetError):
+            chosen = newest_examples(input_dict[EXAMPLES_KEY])
+            digests = [ImageDataset.open(one.uri).manifest.digest for one in chosen]
+            parents = {"dataset": digests[0] if len(digests) == 1 else fingerprint(digests)}
         for folder in (serving, model):
             if not Path(folder, LINEAGE_FILE).exists():
                 write_lineage(
@@ -81,12 +86,3 @@ class OwnExecutor(Executor):
                     recipe=recipe,
                     files=folder == serving,
                 )
-
-
-def _parents(examples: Sequence[str]) -> dict[str, str]:
-    """Returns the digest of the dataset; nothing for examples without a manifest, which other components wrote."""
-    try:
-        digests = [ImageDataset.open(one).manifest.digest for one in examples]
-    except DatasetError:
-        return {}
-    return {"dataset": digests[0] if len(digests) == 1 else fingerprint(digests)}

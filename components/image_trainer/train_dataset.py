@@ -178,7 +178,10 @@ def train(
         if isinstance(trainer, Mapping) or (trainer is None and config is None):
             trainer = {"model": begun.name, **(trainer or {})}
         if config is None and transform is None and opened.manifest.kind != _TRANSFORMED:
-            transform = _size_of(model)
+            # That of the model's images, where it does not take any.
+            shape = getattr(model, "input_shape", None)
+            sides = tuple(shape[1:3]) if isinstance(shape, tuple) and len(shape) == 4 else ()
+            transform = {"size": sides} if sides and None not in sides else None
     given = {"transform": transform, "loader": loader, "trainer": trainer, "evaluator": evaluator, "rejects": rejects}
     chosen = training_config(opened, config, {name: value for name, value in given.items() if value is not None})
     if begun is not None:
@@ -198,17 +201,17 @@ def train(
     weights = chosen.resolve(chosen.trainer.weights) if chosen.trainer.weights else ""
     if begun is not None:
         weights = _keep(begun, folder / TRAINING)
-    images = transformed(opened, chosen, folder, workers)
+    images, exported = transformed(opened, chosen, folder, workers), folder / MODEL
     start = chosen.trainer.warm_start
     warm = chosen.resolve(start) if start != TrainerConfig.warm_start else ""
     spec = train_and_export(
         recipe,
         dataset=images,
         run_folder=folder / TRAINING,
-        export_folder=folder / MODEL,
+        export_folder=exported,
         warm_from=warm,
         weights_from=weights,
-        finished=_finished(folder),
+        finished=str(read_lineage(exported)["fingerprint"]) if Path(exported, LINEAGE_FILE).is_file() else "",
     )
     history = read_history(folder / TRAINING)
     return TrainedModel(
@@ -217,7 +220,7 @@ def train(
         spec.classes,
         history.best_epoch,
         tuple(history.evaluation),
-        evaluate(folder / MODEL, opened),
+        evaluate(exported, opened),
     )
 
 
@@ -248,13 +251,6 @@ def transformed(opened: ImageDataset, config: Config, folder: Path, workers: int
     return folder / IMAGES
 
 
-def _size_of(model: Any) -> dict[str, Any] | None:
-    """Returns the section `transform` with the size of a model's images; `None` where it takes any."""
-    shape = getattr(model, "input_shape", None)
-    sides = tuple(shape[1:3]) if isinstance(shape, tuple) and len(shape) == 4 else ()
-    return {"size": sides} if sides and None not in sides else None
-
-
 def _check_fits(model: Any, dataset: ImageDataset, config: Config) -> None:
     """Refuses a model for other images or classes, before the images are transformed."""
     manifest = dataset.manifest
@@ -276,12 +272,6 @@ def _keep(given: GivenModel, folder: Path) -> str:
             "continue or find that one, call keras.utils.set_random_seed(1) before you build the model, both times"
         )
     return given.write(folder)
-
-
-def _finished(folder: Path) -> str:
-    """Returns the fingerprint of the training whose model is there; empty without one."""
-    model = folder / MODEL
-    return str(read_lineage(model)["fingerprint"]) if Path(model, LINEAGE_FILE).is_file() else ""
 
 
 def evaluate(model: Path, dataset: ImageDataset) -> Figures | None:

@@ -28,7 +28,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from shardwright.errors import DatasetError, StorageError
+from shardwright.errors import DatasetError, ShardwrightError, StorageError
 from shardwright.storage import buckets, durable, is_remote
 from shardwright.storage.checksum import checksum_of
 from shardwright.storage.locks import lock_folder
@@ -40,6 +40,7 @@ Arrays = dict[str, npt.NDArray[Any]]
 _STEPS = re.compile(r"step-(\d{10})-(\d{10})\.ckpt", re.ASCII)
 _BESTS = re.compile(r"best-(\d{10})\.ckpt", re.ASCII)
 _PART = ".part"
+_OPTIMIZER = "optimizer"
 _PAUSE = 0.2
 # Seconds before a checkpoint is uploaded again, in addition to the retries of each request
 # (`shardwright.storage.buckets`): two minutes in all, since all steps after the last checkpoint would be lost.
@@ -271,3 +272,37 @@ def _step_name(step: int, best_step: int) -> str:
 
 def _best_name(step: int) -> str:
     return f"best-{step:010d}.ckpt"
+
+
+def variables(model: Any, optimizer: Any) -> dict[str, list[Any]]:
+    """Returns the variables of a training by their groups; without an optimizer those of the model."""
+    groups = {"weights": model.trainable_variables, "state": model.non_trainable_variables}
+    return groups if optimizer is None else {**groups, _OPTIMIZER: optimizer.variables}
+
+
+def arrays_of(groups: Mapping[str, list[Any]]) -> Arrays:
+    """Returns the numbers of variables, as in a checkpoint; bfloat16, which NumPy lacks, becomes float32."""
+    # Numbered: Keras' names depend on how many models a process has built. NumPy 2 warns of a variable of Keras that it
+    # is to copy itself.
+    numbered = {f"{group}/{i:05d}": v for group, members in groups.items() for i, v in enumerate(members)}
+    arrays = {name: np.asarray(variable).copy() for name, variable in numbered.items()}
+    return {name: a.astype(np.float32) if a.dtype.kind == "V" else a for name, a in arrays.items()}
+
+
+def assign(model: Any, optimizer: Any, arrays: Arrays) -> None:
+    """Sets the variables of a training, or without an optimizer of a model, to those of a checkpoint.
+
+    Raises:
+        ShardwrightError: the arrays are of another model.
+    """
+    for group, members in variables(model, optimizer).items():
+        for index, variable in enumerate(members):
+            array = arrays.get(f"{group}/{index:05d}")
+            if array is None or tuple(array.shape) != tuple(variable.shape):
+                raise ShardwrightError(f"the checkpoint does not fit the model at {variable.path}. Delete it.")
+            variable.assign(array.astype(variable.dtype))
+
+
+def weights_of(arrays: Arrays) -> Arrays:
+    """Returns the model's part of a state."""
+    return {name: array for name, array in arrays.items() if not name.startswith(f"{_OPTIMIZER}/")}

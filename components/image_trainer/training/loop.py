@@ -23,11 +23,11 @@ from shardwright.components.image_trainer.training.checkpoints import (
     CheckpointFolder,
     decode_checkpoint,
     encode_checkpoint,
+    weights_of,
 )
 from shardwright.components.image_trainer.training.evaluate_split import evaluate, keys_at, shown
 from shardwright.components.image_trainer.training.in_flight import WAITING, StepsInFlight, launched_steps
 from shardwright.components.image_trainer.training.learner import Backend
-from shardwright.components.image_trainer.training.named_weights import weights_of
 from shardwright.components.image_trainer.training.step_log import StepLog, stall_advice
 from shardwright.components.image_trainer.training.training_progress import Preemption, Progress, Rate
 from shardwright.errors import ShardwrightError, Stopped
@@ -197,7 +197,12 @@ class Loop:
         speed = self._counted / self._worked if self._worked else 0.0
         waited, idle = (part / self._worked if self._worked else 0.0 for part in (self._waited, self._idle))
         progress.rates.append(Rate(speed, waited, time.perf_counter() - begun, trained, idle))
-        self._end_epoch()
+        if self._callbacks:
+            # With the weights that were evaluated.
+            with self._steps.evaluated():
+                self._steps.write_variables()
+                self._callbacks.call("on_epoch_end", progress.epochs - 1, self._epoch_logs())
+            progress.stopped = self._any_host(self._callbacks.stop_training)
         self._save()
         # Again, now that the checkpoint is written.
         progress.rates[-1] = Rate(speed, waited, time.perf_counter() - begun, trained, idle)
@@ -274,15 +279,6 @@ class Loop:
         begun = time.perf_counter()
         self._finish_steps()
         self._worked += time.perf_counter() - begun
-
-    def _end_epoch(self) -> None:
-        """Calls the callbacks with the weights that were evaluated; one of them on any host may end the training."""
-        if not self._callbacks:
-            return
-        with self._steps.evaluated():
-            self._steps.write_variables()
-            self._callbacks.call("on_epoch_end", self.progress.epochs - 1, self._epoch_logs())
-        self.progress.stopped = self._any_host(self._callbacks.stop_training)
 
     def _epoch_logs(self) -> dict[str, float]:
         """Returns the loss and metrics of the last epoch, under the names that Keras gives them."""

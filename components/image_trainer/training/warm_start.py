@@ -91,7 +91,8 @@ def begin_with(model: Any, file: str, classes: Sequence[str] = (), *, own: bool 
             "trainer.warm_start: none."
         )
     # Only these weights have another shape for other classes.
-    outputs = set() if before == tuple(classes) else _output_weights(model)
+    scores = [] if before == tuple(classes) else [layer for layer in model.layers if layer.name == _SCORES]
+    outputs = {id(weight) for layer in scores for weight in layer.weights}
     found = difference(
         [_shape(w, len(before) if id(w) in outputs else None) for w in model.weights],
         [_shape(w) for w in other.weights],
@@ -146,11 +147,6 @@ def earlier_classes(file: str) -> tuple[str, ...] | None:
     if exported:
         raise UsageError(f"trainer.warm_start: {place} is not a list of classes. Restore the model.")
     return None
-
-
-def _output_weights(model: Any) -> set[int]:
-    """Returns the identities of the weights whose last axis is the classes."""
-    return {id(weight) for layer in model.layers if layer.name == _SCORES for weight in layer.weights}
 
 
 def _by_name(mine: Any, theirs: Any, classes: Sequence[str], before: Sequence[str]) -> npt.NDArray[Any]:
