@@ -88,6 +88,9 @@ class Executor(executor.Executor):
         evaluation = artifact_utils.get_single_instance(input_dict[EVALUATION])
         summary = read_evaluation(evaluation.uri)
         lineage = read_lineage(Path(folder, version))
+        # Path and digest of the evaluated dataset, for the next run.
+        place = evaluation.get_string_custom_property(EXAMPLES_PLACE)
+        examples = {PLACE: place, DIGEST: read_lineage(evaluation.uri)["parents"]["examples"]} if place else {}
         write_blessing(
             folder,
             Blessing(
@@ -96,12 +99,6 @@ class Executor(executor.Executor):
                 metrics=summary.metrics,
                 measured=summary.measured,
                 fingerprints={"training": lineage["fingerprint"], **lineage["parents"]},
-                examples=_examples(evaluation),
+                examples=examples,
             ),
         )
-
-
-def _examples(evaluation: Artifact) -> dict[str, str]:
-    """Returns path and digest of the evaluated dataset, for the next run."""
-    place = evaluation.get_string_custom_property(EXAMPLES_PLACE)
-    return {PLACE: place, DIGEST: read_lineage(evaluation.uri)["parents"]["examples"]} if place else {}

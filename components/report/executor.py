@@ -41,19 +41,21 @@ class Executor(base_executor.BaseExecutor):
         anomalies = [*_anomalies(input_dict, dataset), *leaks(seen.duplicates, sheets)]
         chapters = [anomaly_chapter(anomalies, dataset, sheets)]
         parents = {"dataset": dataset.manifest.digest}
-        compared = _compared(exec_properties["drift"], dataset, parents)
+        options = json.loads(exec_properties["drift"] or "{}")
+        compared = _compared(options, dataset, parents)
         for number, watched in enumerate(compared):
             anomalies += watched.anomalies()
             chapters.append(watched.chapter(record_tiles(sheets), number))
         write_verdict(report, anomalies)
         write_page(report / REPORT_FILE, render(seen, [chapter for chapter in chapters if chapter is not None]))
-        recipe = {"drift": _without_place(exec_properties["drift"])}
+        # The path of the reference does not change the report.
+        options.get("drift", {}).pop("location", None)
+        recipe = {"drift": canonical_json(options) if options else ""}
         write_lineage(report, kind="report", fingerprint=fingerprint([parents, recipe]), parents=parents, recipe=recipe)
 
 
-def _compared(asked: str, dataset: ImageDataset, parents: dict[str, str]) -> list[DriftCheck]:
+def _compared(options: dict[str, Any], dataset: ImageDataset, parents: dict[str, str]) -> list[DriftCheck]:
     """Runs the checks of `gate.drift` and `gate.skew`; adds the reference to the parents."""
-    options = json.loads(asked) if asked else {}
     found = []
     if "drift" in options:
         drift = _tuples(options["drift"])
@@ -63,13 +65,6 @@ def _compared(asked: str, dataset: ImageDataset, parents: dict[str, str]) -> lis
     if "skew" in options:
         found += check_splits(dataset, SkewConfig(**_tuples(options["skew"])))
     return found
-
-
-def _without_place(asked: str) -> str:
-    """Returns the options without the path of the reference, which does not change the report."""
-    options = json.loads(asked) if asked else {}
-    options.get("drift", {}).pop("location", None)
-    return canonical_json(options) if options else ""
 
 
 def _tuples(options: dict[str, Any]) -> dict[str, Any]:

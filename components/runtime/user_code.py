@@ -29,7 +29,7 @@ from importlib.machinery import EXTENSION_SUFFIXES, PathFinder
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from shardwright.components.runtime.static_imports import StaticImports, static_imports
+from shardwright.components.runtime.static_imports import static_imports
 from shardwright.config.check_arguments import check_call
 from shardwright.config.trainer import import_path_form
 from shardwright.errors import UsageError
@@ -346,7 +346,13 @@ class _Reader:
                 "seen and the old model would be taken for the new one. Import it by an import statement, or pack the "
                 "whole folder: ImageTrainer(module_file=…)."
             )
-        self._check_required(found, where)
+        for required, line in found.required.items():
+            top = _find(required.partition(".")[0])
+            if not self._any and (top is None or (top.of_user and _find(required) is None)):
+                raise UsageError(
+                    f"{where}:{line}: imports {required}, which is not on this machine, so its code cannot be part of "
+                    "the fingerprint. Install it, or correct the import."
+                )
         self._add_named_files(name, module, found.texts)
         names = set(found.names)
         for star in found.stars:
@@ -356,15 +362,6 @@ class _Reader:
                 stems = {inner.partition(".")[0] for inner in listed}
                 names.update(f"{star}.{stem}" for stem in stems if stem.isidentifier())
         return sorted(names)
-
-    def _check_required(self, found: StaticImports, where: str) -> None:
-        for name, line in found.required.items():
-            top = _find(name.partition(".")[0])
-            if not self._any and (top is None or (top.of_user and _find(name) is None)):
-                raise UsageError(
-                    f"{where}:{line}: imports {name}, which is not on this machine, so its code cannot be part of the "
-                    "fingerprint. Install it, or correct the import."
-                )
 
     def _add_named_files(self, name: str, module: _Module, texts: set[str]) -> None:
         top = name.partition(".")[0]
