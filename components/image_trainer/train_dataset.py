@@ -18,7 +18,6 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import numpy.typing as npt
 
 from shardwright.components.image_trainer.models.custom import check_shapes
@@ -28,7 +27,7 @@ from shardwright.components.image_trainer.spec import MODEL_FILE, SPEC_FILE, Tra
 from shardwright.components.image_trainer.training.history import read_history
 from shardwright.components.image_transform.transform_images import transform_images
 from shardwright.components.image_transform.transform_plan import plan_of_config
-from shardwright.components.predictor.exported_model import open_model
+from shardwright.components.predictor.exported_model import ExportedModel, open_model
 from shardwright.config import Config, EvaluatorConfig, LoaderConfig, RejectsConfig, TrainerConfig, TransformConfig
 from shardwright.config.constructors import as_section, config_of
 from shardwright.config.trainer import BLESSED
@@ -50,7 +49,6 @@ IMAGES, TRAINING, MODEL = "images", "training", "model"
 
 _TEST, _EVAL = "test", "eval"
 _TRANSFORMED = "transform"
-_SIGNATURE = "examples"
 # Masks of a batch are in memory at once.
 _BATCH = 16
 _SECTIONS: dict[str, type[Any]] = {
@@ -295,7 +293,7 @@ def evaluate(model: Path, dataset: ImageDataset) -> Figures | None:
     images = 0
     records = (payload for _, payload in dataset.records(split))
     while batch := list(islice(records, _BATCH)):
-        for answers in _answers(opened.loaded.signatures[_SIGNATURE], batch):
+        for answers in _answers(opened, batch):
             if labels == MASKS:
                 total += MaskSums.of_images(answers["intersection"], answers["prediction"], answers["truth"])
             elif labels == MULTI:
@@ -310,15 +308,15 @@ def evaluate(model: Path, dataset: ImageDataset) -> Figures | None:
     return Figures(total.report(opened.classes), measured)
 
 
-def _answers(signature: Any, records: Sequence[bytes]) -> Iterator[dict[str, npt.NDArray[Any]]]:
-    """Yields the outputs of a signature for records together, or one by one where an image cannot be decoded."""
+def _answers(model: ExportedModel, records: Sequence[bytes]) -> Iterator[dict[str, npt.NDArray[Any]]]:
+    """Yields the answers for records together, or one by one where an image cannot be decoded."""
     import tensorflow as tf
 
     try:
-        outputs = signature(examples=tf.constant(records, tf.string))
+        answers = model.examine(records)
     except tf.errors.InvalidArgumentError:
         if len(records) > 1:
             for record in records:
-                yield from _answers(signature, [record])
+                yield from _answers(model, [record])
         return
-    yield {name: np.asarray(value) for name, value in outputs.items()}
+    yield answers

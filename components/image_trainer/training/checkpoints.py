@@ -19,8 +19,8 @@ import os
 import re
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager, suppress
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -122,8 +122,7 @@ class CheckpointFolder:
         # The newest checkpoint known to be intact.
         self._last: int | None = None
 
-    @contextmanager
-    def locked(self, waiting: Callable[[], None] = pause) -> Iterator[None]:
+    def locked(self, waiting: Callable[[], None] = pause) -> AbstractContextManager[object]:
         """Locks the folder against clean-up; on this machine also against another process with the same training.
 
         On a bucket, several machines may run the same training: the last one deletes the checkpoints in `remove`.
@@ -133,11 +132,8 @@ class CheckpointFolder:
         """
         # A worker whose parent was killed still saves its state, and the next training begins with it.
         if is_remote(self._place):
-            lock: AbstractContextManager[object] = leased(self._place)
-        else:
-            lock = lock_folder(Path(self._place), waiting=waiting, working=False)
-        with lock:
-            yield
+            return leased(self._place)
+        return lock_folder(Path(self._place), waiting=waiting, working=False)
 
     def save(
         self, step: int, meta: Mapping[str, Any], arrays: Mapping[str, npt.NDArray[Any]], best_step: int = 0
@@ -157,7 +153,13 @@ class CheckpointFolder:
         self._last = step
         # If the bucket does not answer now, the next checkpoint deletes the old ones.
         with suppress(StorageError):
-            self._prune()
+            states = self._states()
+            for state in states[: -self._keep]:
+                self._delete(_step_name(*state))
+            needed = {best for _, best in states[-self._keep :]}
+            for best in self._bests():
+                if best not in needed:
+                    self._delete(_best_name(best))
 
     def save_best(self, step: int, arrays: Mapping[str, npt.NDArray[Any]]) -> None:
         """Writes the weights of the best epoch so far, which ended with a step. Errors as in `save`."""
@@ -199,15 +201,6 @@ class CheckpointFolder:
             except OSError:
                 return  # The folder contains other files.
 
-    def _prune(self) -> None:
-        states = self._states()
-        for state in states[: -self._keep]:
-            self._delete(_step_name(*state))
-        needed = {best for _, best in states[-self._keep :]}
-        for step in self._bests():
-            if step not in needed:
-                self._delete(_best_name(step))
-
     def _states(self) -> list[tuple[int, int]]:
         """Returns step and best step of every checkpoint, ascending."""
         matches = (_STEPS.fullmatch(name) for name in self._names())
@@ -244,20 +237,17 @@ class CheckpointFolder:
         durable.replace(temporary, folder / name)
 
     def _upload(self, url: str, file: str) -> None:
-        for seconds in _PAUSES:
+        for seconds in (*_PAUSES, None):
             try:
                 buckets.upload(url, file)
                 return
-            except StorageError:
+            except StorageError as error:
+                if seconds is None:
+                    last = f"The last checkpoint is of step {self._last}" if self._last is not None else ""
+                    there = last or "There is no checkpoint yet"
+                    raise StorageError(f"{error} {there}; this one was tried for two minutes.") from None
                 self._note(f"{url}: the store does not answer; this checkpoint is tried again in {seconds:.0f} seconds")
                 self._wait(seconds)
-        try:
-            buckets.upload(url, file)
-        except StorageError as error:
-            there = (
-                "There is no checkpoint yet" if self._last is None else f"The last checkpoint is of step {self._last}"
-            )
-            raise StorageError(f"{error} {there}; this one was tried for two minutes.") from None
 
     def _delete(self, name: str) -> None:
         if is_remote(self._place):

@@ -219,7 +219,12 @@ class Loop:
 
         Callbacks that are called for every batch see its loss before the next step starts.
         """
-        self._trace()
+        first, last = self.work.spec.recipe.trainer.profile.steps or (0, 0)
+        if self._tracing != (first <= self.progress.step + len(self._in_flight) + 1 < last):
+            # The trace of `trainer.profile` begins or ends here.
+            self._finish_all()
+            self._tracing = not self._tracing
+            self._steps.trace(str(Path(self.work.spec.output, LOG_FOLDER)) if self._tracing else None)
         begun, traces, before = time.perf_counter(), self._steps.traces, (self._waited, self._idle)
         number = (self.progress.step + len(self._in_flight)) % self.work.steps_per_epoch
         self._callbacks.call("on_train_batch_begin", number)
@@ -264,15 +269,6 @@ class Loop:
             self.progress.epoch_loss += step.loss
             self._log.add(self.progress.step, step)
             self._callbacks.call("on_train_batch_end", number, {"loss": step.loss})
-
-    def _trace(self) -> None:
-        """Begins or ends the trace of `trainer.profile`, before the next step starts."""
-        first, last = self.work.spec.recipe.trainer.profile.steps or (0, 0)
-        number = self.progress.step + len(self._in_flight) + 1
-        if self._tracing != (first <= number < last):
-            self._finish_all()
-            self._tracing = not self._tracing
-            self._steps.trace(str(Path(self.work.spec.output, LOG_FOLDER)) if self._tracing else None)
 
     def _finish_all(self) -> None:
         """Records all steps in flight: what follows needs the state after them."""

@@ -150,11 +150,6 @@ def work_of(spec: TrainSpec, place: HostPlace, devices: int, model: Any) -> Trai
         evaluation_steps = loader.steps_per_epoch(
             spec.dataset, recipe.eval_split, host_batch, hosts=place.count, order="exact"
         )
-    # Whether decoded images stay in memory from the first epoch on.
-    each = decoded_bytes((spec.height, spec.width), len(spec.classes), sum(text.vocabulary for text in spec.texts))
-    shards, room = [shard.records for shard in dataset.shards(TRAIN)], loader.room_in_memory()
-    remote, order = is_remote(spec.dataset), recipe.loader.order
-    cached = cache_budget(shards, each, order=order, hosts=place.count, remote=remote, room=room) > 0
     # Copies of the weights: their running mean, and the gradients that are added up.
     copies = int(recipe.trainer.ema is not None) + int(recipe.trainer.accumulate > 1)
     return TrainState(
@@ -162,7 +157,7 @@ def work_of(spec: TrainSpec, place: HostPlace, devices: int, model: Any) -> Trai
         place=place,
         batch_size=batch_size,
         steps_per_epoch=recipe.trainer.steps_per_epoch or records // batch_size,
-        data=partial(_train_batches, spec, place, host_batch, cached),
+        data=partial(_train_batches, spec, place, host_batch, fits_memory(spec, dataset, place)),
         evaluation=partial(_evaluation_batches, spec, place, host_batch) if evaluation_steps else None,
         evaluation_steps=evaluation_steps,
         evaluation_images=held_out,
@@ -211,6 +206,14 @@ def _evaluation_batches(spec: TrainSpec, place: HostPlace, host_batch: int) -> A
 
 def _shared_options(spec: TrainSpec, place: HostPlace) -> dict[str, Any]:
     return {"host": place.index, "hosts": place.count, "texts": spec.recipe.trainer.text}
+
+
+def fits_memory(spec: TrainSpec, dataset: ImageDataset, place: HostPlace) -> bool:
+    """Returns whether decoded images stay in memory from the first epoch on."""
+    each = decoded_bytes((spec.height, spec.width), len(spec.classes), sum(text.vocabulary for text in spec.texts))
+    shards = [shard.records for shard in dataset.shards(TRAIN)]
+    remote, room = is_remote(spec.dataset), loader.room_in_memory()
+    return cache_budget(shards, each, order=spec.recipe.loader.order, hosts=place.count, remote=remote, room=room) > 0
 
 
 def _run_loop(work: TrainState, make: Callable[..., Loop], preemption: Preemption, send: Send) -> Loop:
