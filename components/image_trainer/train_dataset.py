@@ -30,6 +30,7 @@ from shardwright.components.image_transform.transform_plan import plan_of_config
 from shardwright.components.predictor.exported_model import ExportedModel, open_model
 from shardwright.config import Config, EvaluatorConfig, LoaderConfig, RejectsConfig, TrainerConfig, TransformConfig
 from shardwright.config.constructors import as_section, config_of
+from shardwright.config.parse_values import keys_of, section_of
 from shardwright.config.trainer import BLESSED
 from shardwright.config.yaml_config import as_config, parse_config
 from shardwright.dataset.manifest import MASKS, MULTI
@@ -51,13 +52,6 @@ _TEST, _EVAL = "test", "eval"
 _TRANSFORMED = "transform"
 # Masks of a batch are in memory at once.
 _BATCH = 16
-_SECTIONS: dict[str, type[Any]] = {
-    "transform": TransformConfig,
-    "loader": LoaderConfig,
-    "trainer": TrainerConfig,
-    "evaluator": EvaluatorConfig,
-    "rejects": RejectsConfig,
-}
 
 
 @dataclass(frozen=True)
@@ -235,7 +229,8 @@ def training_config(
             f"config: its task is {loaded.task}, and {dataset.root} is for {dataset.manifest.task}. Give the "
             "configuration of this dataset."
         )
-    sections = {name: as_section(_SECTIONS[name], value, name) for name, value in given.items()}
+    kinds = {name: section_of(hint) for name, hint in keys_of(Config).items()}
+    sections: dict[str, Any] = {n: as_section(kind, given[n], n) for n, kind in kinds.items() if kind and n in given}
     return dataclasses.replace(loaded, **sections)
 
 

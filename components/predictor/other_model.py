@@ -70,17 +70,13 @@ def open_any_model(place: str, stated: Stated, *, trusted: bool = False) -> Expo
         DatasetError: the model does more than compute, or is damaged.
     """
     place = place if place.endswith(KERAS_SUFFIX) else os.fspath(model_folder(place))
-    if place.endswith(KERAS_SUFFIX) or not is_exported(place):
-        return _open_other(place, stated, trusted=trusted)
-    if replace(stated, dataset="") != Stated():
-        raise UsageError(
-            f"{place}: Shardwright exported this model, which has its classes, size and preparation. Leave out "
-            "--preprocess, --classes, --size and --outputs."
-        )
-    return open_model(place, trusted=trusted)
-
-
-def _open_other(place: str, stated: Stated, *, trusted: bool) -> ExportedModel:
+    if not place.endswith(KERAS_SUFFIX) and is_exported(place):
+        if replace(stated, dataset="") != Stated():
+            raise UsageError(
+                f"{place}: Shardwright exported this model, which has its classes, size and preparation. Leave out "
+                "--preprocess, --classes, --size and --outputs."
+            )
+        return open_model(place, trusted=trusted)
     network = _keras_network(place) if place.endswith(KERAS_SUFFIX) else _saved_network(place, trusted=trusted)
     spec = _spec_of(place, network, stated)
     import tensorflow as tf

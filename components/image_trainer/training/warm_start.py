@@ -84,15 +84,15 @@ def begin_with(model: Any, file: str, classes: Sequence[str] = (), *, own: bool 
         raise UsageError(f"trainer.warm_start: {file} cannot be read ({error}). Give model.keras.") from None
     named = earlier_classes(file)
     before = named or tuple(classes)
-    if own and before != tuple(classes):
+    changed = before != tuple(classes)
+    if own and changed:
         raise UsageError(
             f"trainer.warm_start: {file} has the classes {', '.join(before)}, and the data has {', '.join(classes)}. "
             "Which weights of a custom model belong to a class is not known. Use the same classes, or "
             "trainer.warm_start: none."
         )
     # Only these weights have another shape for other classes.
-    scores = [] if before == tuple(classes) else [layer for layer in model.layers if layer.name == _SCORES]
-    outputs = {id(weight) for layer in scores for weight in layer.weights}
+    outputs = {id(w) for layer in model.layers if changed and layer.name == _SCORES for w in layer.weights}
     found = difference(
         [_shape(w, len(before) if id(w) in outputs else None) for w in model.weights],
         [_shape(w) for w in other.weights],
