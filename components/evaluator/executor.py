@@ -36,7 +36,7 @@ from shardwright.components.evaluator.result_files import (
 from shardwright.components.evaluator.run_tfma import bless, evaluate
 from shardwright.components.evaluator.slices import SlicedShards
 from shardwright.components.model_files.saved_model import check_saved_model
-from shardwright.components.runtime.artifacts import flushed_outputs
+from shardwright.components.runtime.artifacts import Artifacts, flushed_outputs
 from shardwright.components.runtime.beam import reachable
 from shardwright.components.runtime.joined_examples import newest_examples, open_all
 from shardwright.components.runtime.mounts import place_of
@@ -51,8 +51,6 @@ from shardwright.lineage.blessing import model_digest
 from shardwright.lineage.record import read_lineage, write_lineage
 from shardwright.running.progress import counted
 from shardwright.storage import is_remote
-
-Artifacts = dict[str, list[Artifact]]
 
 _SHOWN = 3
 # Parameters as JSON: the conditions of a blessing, and the code of the user's own metrics.

@@ -13,6 +13,7 @@ from tfx.dsl.components.base import base_beam_executor
 from tfx.proto import example_gen_pb2
 from tfx.types import artifact_utils
 
+from shardwright.components.runtime.artifacts import Artifacts
 from shardwright.components.runtime.beam import reachable, staging_root
 from shardwright.components.runtime.joined_examples import SOURCE, set_span
 from shardwright.config.images import FULL
@@ -46,9 +47,7 @@ class Executor(base_beam_executor.BaseBeamExecutor):
     options of Beam, the processes of `shardwright ingest` write the shards.
     """
 
-    def Do(
-        self, input_dict: dict[str, list[Any]], output_dict: dict[str, list[Any]], exec_properties: dict[str, Any]
-    ) -> None:
+    def Do(self, input_dict: Artifacts, output_dict: Artifacts, exec_properties: dict[str, Any]) -> None:
         """Writes the dataset.
 
         Raises:

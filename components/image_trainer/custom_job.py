@@ -24,6 +24,7 @@ from tfx.utils import json_utils, name_utils
 
 from shardwright.components.image_trainer import executor
 from shardwright.components.image_trainer.run_fn import RUN_FN
+from shardwright.components.runtime.artifacts import Artifacts
 from shardwright.errors import CheckFailed
 
 _SECONDS_BETWEEN_LOOKS = 30.0
@@ -34,9 +35,7 @@ _NO_ANSWERS = 20
 class Executor(base_executor.BaseExecutor):
     """Trains in a CustomJob."""
 
-    def Do(
-        self, input_dict: dict[str, list[Any]], output_dict: dict[str, list[Any]], exec_properties: dict[str, Any]
-    ) -> None:
+    def Do(self, input_dict: Artifacts, output_dict: Artifacts, exec_properties: dict[str, Any]) -> None:
         """Starts the job that `custom_config` describes, and waits until it has ended.
 
         Raises:

@@ -12,7 +12,7 @@ from tfx.types import artifact_utils
 from tfx.types.standard_component_specs import EVAL_ARGS_KEY, EXAMPLES_KEY, MODEL_KEY, MODULE_PATH_KEY, TRAIN_ARGS_KEY
 from tfx.utils import json_utils, path_utils
 
-from shardwright.components.runtime.artifacts import flushed_outputs
+from shardwright.components.runtime.artifacts import Artifacts, flushed_outputs
 from shardwright.components.runtime.joined_examples import as_artifact, newest_examples, open_all
 from shardwright.components.runtime.user_code import check_code, forget_modules
 from shardwright.dataset.reader import ImageDataset
@@ -31,9 +31,7 @@ class Executor(trainer_executor.GenericExecutor):
     _joins = True
 
     @flushed_outputs
-    def Do(
-        self, input_dict: dict[str, list[Any]], output_dict: dict[str, list[Any]], exec_properties: dict[str, Any]
-    ) -> None:
+    def Do(self, input_dict: Artifacts, output_dict: Artifacts, exec_properties: dict[str, Any]) -> None:
         """Trains.
 
         Raises:
@@ -59,9 +57,7 @@ class OwnExecutor(Executor):
     _joins = False
 
     @flushed_outputs
-    def Do(
-        self, input_dict: dict[str, list[Any]], output_dict: dict[str, list[Any]], exec_properties: dict[str, Any]
-    ) -> None:
+    def Do(self, input_dict: Artifacts, output_dict: Artifacts, exec_properties: dict[str, Any]) -> None:
         recipe = json_utils.loads(exec_properties["custom_config"])
         # What TFX has packed is what the pipeline was constructed with.
         code = {} if exec_properties.get(MODULE_PATH_KEY) else recipe.get(CODE_KEY, {})

@@ -12,7 +12,7 @@ from tfx.dsl.components.base import base_executor
 from tfx.types import artifact_utils
 
 from shardwright.components.data_gate.anomalies import find_anomalous_examples, records_of, split_anomalies
-from shardwright.components.runtime.artifacts import flushed_outputs
+from shardwright.components.runtime.artifacts import Artifacts, flushed_outputs
 from shardwright.components.runtime.joined_examples import open_all
 from shardwright.config.evaluation import DriftConfig, SkewConfig
 from shardwright.dataset.dataset_schema import parse_schema
@@ -30,9 +30,7 @@ class Executor(base_executor.BaseExecutor):
     """Reads the examples once, the anomalies, and the reference if there is one."""
 
     @flushed_outputs
-    def Do(
-        self, input_dict: dict[str, list[Any]], output_dict: dict[str, list[Any]], exec_properties: dict[str, Any]
-    ) -> None:
+    def Do(self, input_dict: Artifacts, output_dict: Artifacts, exec_properties: dict[str, Any]) -> None:
         """Writes the report and its pages."""
         report = Path(artifact_utils.get_single_uri(output_dict["report"]))
         dataset = open_all(input_dict["examples"], self._get_tmp_dir)
@@ -71,7 +69,7 @@ def _tuples(options: dict[str, Any]) -> dict[str, Any]:
     return {**options, "ignore": tuple(options["ignore"])}
 
 
-def _anomalies(input_dict: dict[str, list[Any]], dataset: ImageDataset) -> list[Anomaly]:
+def _anomalies(input_dict: Artifacts, dataset: ImageDataset) -> list[Anomaly]:
     artifact = artifact_utils.get_single_instance(input_dict["anomalies"])
     schema_uri = artifact_utils.get_single_uri(input_dict["schema"])
     schema = parse_schema(Path(schema_uri, "schema.pbtxt").read_text(encoding="utf-8"), "schema.pbtxt")

@@ -85,20 +85,16 @@ def read_record(file: Path, kind: type[_Record], name: str, fix: str) -> _Record
         raise DatasetError(f"{file}: no readable {name} ({error}). {fix}") from None
 
 
-_Artifacts: TypeAlias = "dict[str, list[Artifact]]"
-_Do: TypeAlias = "Callable[[Any, _Artifacts, _Artifacts, dict[str, Any]], None]"
+# The inputs or outputs of an executor, by their keys.
+Artifacts: TypeAlias = "dict[str, list[Artifact]]"
+_Do: TypeAlias = "Callable[[Any, Artifacts, Artifacts, dict[str, Any]], None]"
 
 
 def flushed_outputs(do: _Do) -> _Do:
     """Wraps an executor's `Do`: when it returns, its outputs on this machine are on stable storage."""
 
     @functools.wraps(do)
-    def flushing(
-        self: Any,
-        input_dict: _Artifacts,
-        output_dict: _Artifacts,
-        exec_properties: dict[str, Any],
-    ) -> None:
+    def flushing(self: Any, input_dict: Artifacts, output_dict: Artifacts, exec_properties: dict[str, Any]) -> None:
         do(self, input_dict, output_dict, exec_properties)
         for artifact in (one for artifacts in output_dict.values() for one in artifacts):
             flush_artifact(artifact.uri)

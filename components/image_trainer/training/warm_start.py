@@ -104,8 +104,7 @@ def begin_with(model: Any, file: str, classes: Sequence[str] = (), *, own: bool 
             "or trainer.warm_start: none."
         )
     # The name of such a layer contains the digest of its vocabulary, see `text_inputs.Words`.
-    unmatched = {layer.name for layer in model.layers if layer.name.startswith(_OF_WORDS)}
-    unmatched -= {layer.name for layer in other.layers}
+    unmatched = {x.name for x in model.layers if x.name.startswith(_OF_WORDS)} - {x.name for x in other.layers}
     kept = {id(weight) for layer in model.layers if layer.name in unmatched for weight in layer.weights}
     for mine, theirs in zip(model.weights, other.weights, strict=True):
         if id(mine) in outputs:
