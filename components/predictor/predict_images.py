@@ -48,6 +48,7 @@ SUMMARY = "predictions.json"
 _SUMMARY = "json"
 # Runs parts somewhere: gets the work and the number of parts.
 RunParts = Callable[["PredictionWork", int], None]
+Answers = list[tuple[ReadImage, dict[str, Any]]]
 
 
 @dataclass(frozen=True)
@@ -338,9 +339,6 @@ def _checked_target(out: str, form: str) -> str:
     if not target.parent.is_dir():
         raise UsageError(f"--out {out}: there is no folder {target.parent}. Create it first.")
     return str(target)
-
-
-Answers = list[tuple[ReadImage, dict[str, Any]]]
 
 
 def answer_images(

@@ -23,6 +23,10 @@ from shardwright.untrusted.json_text import fields, parse_untrusted_json
 if TYPE_CHECKING:
     # The workers of a training read and write records, too; they need no TFX.
     from tfx.types import Artifact
+_Record = TypeVar("_Record")
+# The inputs or outputs of an executor, by their keys.
+Artifacts: TypeAlias = "dict[str, list[Artifact]]"
+_Do: TypeAlias = "Callable[[Any, Artifacts, Artifacts, dict[str, Any]], None]"
 
 
 def fetch_folder(url: str, folder: Path) -> None:
@@ -47,9 +51,6 @@ def fetch_folder(url: str, folder: Path) -> None:
     # Names ending in "/" are empty objects that some tools create for folders.
     names = (info.name[start:] for info in buckets.list_objects(f"{url}/"))
     list(map_threads(fetch, (name for name in names if name and not name.endswith("/")), readers(url)))
-
-
-_Record = TypeVar("_Record")
 
 
 def write_record(file: Path, record: object, *, allow_nan: bool = True) -> None:
@@ -83,11 +84,6 @@ def read_record(file: Path, kind: type[_Record], name: str, fix: str) -> _Record
         return kind(**fields(kind)(parse_untrusted_json(file.read_text(encoding="utf-8")), ""))
     except (OSError, ValueError, TypeError) as error:
         raise DatasetError(f"{file}: no readable {name} ({error}). {fix}") from None
-
-
-# The inputs or outputs of an executor, by their keys.
-Artifacts: TypeAlias = "dict[str, list[Artifact]]"
-_Do: TypeAlias = "Callable[[Any, Artifacts, Artifacts, dict[str, Any]], None]"
 
 
 def flushed_outputs(do: _Do) -> _Do:

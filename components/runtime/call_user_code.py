@@ -34,6 +34,10 @@ _SYSTEM = ("/proc", "/sys", "/dev", "/etc", "/usr", "/run", "/System", "/Library
 _OURS = [os.path.realpath(Path(errors.__file__).parent / name) for name in ("", "components", "pipelines")]
 _WRITES = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
 _SHOWN = 3
+# An audit hook stays as long as the process. There is one, which notes into the set that is being filled.
+_filling: list[set[str]] = []
+_written: set[str] = set()
+_hooks: list[Any] = []
 
 
 def call_function(path: str, code: Code, *, option: str, own: Sequence[str] = (), **given: Any) -> Any:
@@ -71,12 +75,6 @@ def call_function(path: str, code: Code, *, option: str, own: Sequence[str] = ()
             f"and name it there, {escape(way)}, or put both into a package: a folder with __init__.py."
         )
     return result
-
-
-# An audit hook stays as long as the process. There is one, which notes into the set that is being filled.
-_filling: list[set[str]] = []
-_written: set[str] = set()
-_hooks: list[Any] = []
 
 
 @contextmanager

@@ -27,6 +27,10 @@ _AHEAD = 1
 _TRUE = 1 << 16
 # Every second tenth of the levels that are tried at the end: each costs a pass over the pixels.
 _LEVELS = tuple(LEVELS[9::20].tolist())
+# Called with images, targets and which of them count, bool [B]; starts to evaluate them. What it returns waits for the
+# counts of this host's images, and for the mean loss of all hosts' images that count.
+Launch = Callable[[Any, Any, Any], Callable[[], tuple[npt.NDArray[Any], float]]]
+Together = Callable[[npt.NDArray[np.float64]], npt.NDArray[np.float64]]
 
 
 def keys_at(dataset: str, split: str, positions: Sequence[int]) -> list[str]:
@@ -100,12 +104,6 @@ class Counting:
 
 def _over_rows(pixels: Any) -> Any:
     return ops.sum(pixels, axis=2) if len(pixels.shape) == 4 else pixels
-
-
-# Called with images, targets and which of them count, bool [B]; starts to evaluate them. What it returns waits for the
-# counts of this host's images, and for the mean loss of all hosts' images that count.
-Launch = Callable[[Any, Any, Any], Callable[[], tuple[npt.NDArray[Any], float]]]
-Together = Callable[[npt.NDArray[np.float64]], npt.NDArray[np.float64]]
 
 
 def evaluate(
