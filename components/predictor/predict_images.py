@@ -245,13 +245,13 @@ def on_beam(make_pipeline: Callable[[], beam.Pipeline], options: Sequence[str]) 
     """
     import apache_beam as beam
 
-    from shardwright.components.runtime.beam import reachable, spread_numbers
+    from shardwright.components.runtime.beam import reachable, spread
 
     def run(work: PredictionWork, parts: int) -> None:
         reachable(options, "the model", work.model)
         reachable(options, "the images", work.source.root)
         with make_pipeline() as pipeline:
-            _ = spread_numbers(pipeline, parts) | "PredictPart" >> beam.Map(write_part, work=work)
+            _ = spread(pipeline, range(parts)) | "PredictPart" >> beam.Map(write_part, work=work)
 
     return run
 
