@@ -1,4 +1,4 @@
-"""Calls a function of the user, and refuses what it reads that is not part of the fingerprint.
+"""Calls a function of the user, and finds what it reads that is not part of the fingerprint.
 
 The fingerprint is read from syntax trees (`user_code`). Which files a glob matches, or what name a program puts
 together, only the program shows. So each file that Python opens while the function is imported and called must be a
@@ -11,7 +11,7 @@ from __future__ import annotations
 import inspect
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from importlib.util import source_from_cache
 from pathlib import Path
@@ -40,7 +40,15 @@ _written: set[str] = set()
 _hooks: list[Any] = []
 
 
-def call_function(path: str, code: Code, *, option: str, own: Sequence[str] = (), **given: Any) -> Any:
+def call_function(
+    path: str,
+    code: Code,
+    *,
+    option: str,
+    own: Sequence[str] = (),
+    tell: Callable[[str], None] | None = None,
+    **given: Any,
+) -> Any:
     """Imports a function, and calls it with those of the given keywords that it takes.
 
     Args:
@@ -48,6 +56,8 @@ def call_function(path: str, code: Code, *, option: str, own: Sequence[str] = ()
         code: its part of the recipe, see `user_code`; empty: its reads are not checked.
         option: the option with the path, for messages.
         own: folders of its earlier results, which it may read.
+        tell: is told about a file that is not part of its code, instead of an error: trackers of runs read what they
+            have written before.
         **given: the keywords.
 
     Raises:
@@ -69,11 +79,14 @@ def call_function(path: str, code: Code, *, option: str, own: Sequence[str] = ()
         inner = os.path.relpath(unknown[0], os.path.dirname(module_source(path.partition(":")[0]) or ""))
         inner = os.path.basename(inner) if inner.startswith("..") else inner
         way = f"`import {inner[:-3]}`" if inner.endswith(".py") else f'`Path(__file__).parent / "{inner}"`'
-        raise UsageError(
+        problem = (
             f"{option}: {path} reads {', '.join(escape(file) for file in unknown[:_SHOWN])}{more}, which is not part "
             "of the fingerprint: after an edit the old model would be taken for the new one. Keep it next to the code "
             f"and name it there, {escape(way)}, or put both into a package: a folder with __init__.py."
         )
+        if tell is None:
+            raise UsageError(problem)
+        tell(problem)
     return result
 
 

@@ -14,7 +14,7 @@ again. The module's source is part of the recipe.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from shardwright.components.image_trainer.spec import TrainSpec
@@ -79,7 +79,9 @@ class CallbackRunner:
 NO_CALLBACKS = CallbackRunner("", (), None)
 
 
-def build_callbacks(spec: TrainSpec, model: Any, optimizer: Any, steps_per_epoch: int) -> CallbackRunner:
+def build_callbacks(
+    spec: TrainSpec, model: Any, optimizer: Any, steps_per_epoch: int, note: Callable[[str], None]
+) -> CallbackRunner:
     """Calls the user's function and connects its callbacks with the model.
 
     Args:
@@ -87,10 +89,10 @@ def build_callbacks(spec: TrainSpec, model: Any, optimizer: Any, steps_per_epoch
         model: the model in training.
         optimizer: its optimizer, which callbacks find as `model.optimizer`.
         steps_per_epoch: steps of an epoch.
+        note: is told which files the function reads that are not part of its code.
 
     Raises:
-        UsageError: the function cannot be imported, fails, reads what is not part of its code, or does not return Keras
-            callbacks.
+        UsageError: the function cannot be imported, fails, or does not return Keras callbacks.
     """
     import keras
 
@@ -102,6 +104,7 @@ def build_callbacks(spec: TrainSpec, model: Any, optimizer: Any, steps_per_epoch
         spec.recipe.callbacks_code,
         option=_OPTION,
         own=[spec.output],
+        tell=note,
         folder=spec.output,
         epochs=spec.epochs,
         steps_per_epoch=steps_per_epoch,

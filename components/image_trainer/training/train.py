@@ -79,7 +79,7 @@ def run_training(spec: TrainSpec, placement: Placement, place: HostPlace, preemp
     optimizer = build_optimizer(recipe.trainer, steps_in_all, work.steps_per_epoch, model)
     learner = Learner(model, loss_of(spec), optimizer, DeviceInput.of(spec), Counting.of(spec))
     steps = build_steps(placement, place, learner, recipe.trainer.shard_weights)
-    callbacks = build_callbacks(spec, model, optimizer, work.steps_per_epoch)
+    callbacks = build_callbacks(spec, model, optimizer, work.steps_per_epoch, lambda text: send({"note": text}))
     rates = learning_rates(recipe.trainer, steps_in_all)
     make = partial(Loop, work, steps, rate=lambda step: float(rates(step)), callbacks=callbacks)
     loop = _run_loop(work, make, preemption, send)

@@ -73,6 +73,10 @@ def test_a_file_elsewhere_is_refused_unless_it_is_a_result_or_of_the_system(proj
     with pytest.raises(UsageError, match=r"reads .*results/state\.txt"):
         call(project, source, folder=folder)
     assert call(project, source, folder=folder, own=[str(folder)]) == "x"
+    told = []
+    assert call(project, source, folder=folder, tell=told.append) == "x"
+    assert len(told) == 1
+    assert "results/state.txt, which is not part of the fingerprint" in told[0]
     assert call(project, BUILD.format("open('/etc/hostname').read() and os.listdir('/proc')"))
 
 
