@@ -127,8 +127,12 @@ class _Delivery:
             if position in self.left_out:
                 yield RecordResult(self.renamed.get(position, key), None, DUPLICATE, *self.left_out[position])
             elif position in self.renamed:
-                new = self.renamed[position]
-                yield RecordResult(new, _with_key(payload, key_feature, new))
+                new, values = self.renamed[position], decode_example(payload)
+                if key_feature in values:
+                    # An empty list says nothing about its kind.
+                    typed = {name: byte_strings(v) if isinstance(v, list) else v for name, v in values.items()}
+                    payload = encode_example({**typed, key_feature: new.encode("utf-8")})
+                yield RecordResult(new, payload)
             else:
                 yield RecordResult(key, payload)
 
@@ -200,12 +204,3 @@ def _join(deliveries: Sequence[_Delivery], temporary: str) -> ImageDataset:
         f"{again[_COPY]} left out because another split has them, {renamed} with the span in their key"
     )
     return ImageDataset.open(out)
-
-
-def _with_key(payload: bytes, feature: str, key: str) -> bytes:
-    values = decode_example(payload)
-    if feature not in values:
-        return payload
-    # An empty list says nothing about its kind.
-    typed = {name: byte_strings(value) if isinstance(value, list) else value for name, value in values.items()}
-    return encode_example({**typed, feature: key.encode("utf-8")})

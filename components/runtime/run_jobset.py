@@ -288,7 +288,16 @@ def run_as_jobset(task: JobSetTask, opened: dict[str, Any], cluster: Cluster) ->
         created = _create(cluster, task, opened)
         print(f"JobSet {cluster.namespace}/{task.name} {'started' if created else 'exists already'}", flush=True)
         _wait(cluster, task)
-        _copy_outputs(opened, pod_input)
+        uris = {}
+        for target, source in uri_pairs(opened, pod_input, "outputs"):
+            put_folder(Path(source), target)
+            uris[source] = target
+        # TFX's report of the outputs, with the URIs of this task.
+        report = json.loads(Path(pod_input["outputs"]["outputFile"]).read_text(encoding="utf-8"))
+        change_uris(report.get("artifacts", {}), lambda uri: uris.get(uri, uri))
+        output_file = Path(opened["outputs"]["outputFile"])
+        output_file.parent.mkdir(parents=True, exist_ok=True)
+        output_file.write_text(json.dumps(report, sort_keys=True), encoding="utf-8")
     except Stopped:
         cluster.delete(task.name)
         raise
@@ -296,19 +305,6 @@ def run_as_jobset(task: JobSetTask, opened: dict[str, Any], cluster: Cluster) ->
     cluster.delete(task.name)
     # Some files may stay, for example those that NFS keeps for an ending pod; a later task deletes them.
     remove_tree(task.folder)
-
-
-def _copy_outputs(opened: dict[str, Any], pod_input: dict[str, Any]) -> None:
-    """Copies the outputs of the pods, and TFX's report of them with the URIs of this task."""
-    uris = {}
-    for target, source in uri_pairs(opened, pod_input, "outputs"):
-        put_folder(Path(source), target)
-        uris[source] = target
-    report = json.loads(Path(pod_input["outputs"]["outputFile"]).read_text(encoding="utf-8"))
-    change_uris(report.get("artifacts", {}), lambda uri: uris.get(uri, uri))
-    output_file = Path(opened["outputs"]["outputFile"])
-    output_file.parent.mkdir(parents=True, exist_ok=True)
-    output_file.write_text(json.dumps(report, sort_keys=True), encoding="utf-8")
 
 
 def _create(cluster: Cluster, task: JobSetTask, opened: dict[str, Any]) -> bool:
