@@ -64,7 +64,7 @@ def test_the_model_and_the_callbacks_of_the_page_are_what_keras_takes(tmp_path):
     names: dict[str, Any] = {}
     for block in re.findall(r"```py\n(.*?)```", text, re.DOTALL):
         exec(block, names)
-    model = names["build"](height=8, width=12, classes=2, task="segmentation", multi=True, filters=4, seed=1)
+    model = names["build"](height=8, width=12, classes=2)
     assert model.output_shape == (None, 8, 12, 2)
     found = names["callbacks"](folder=tmp_path, epochs=3, task="segmentation")
     assert all(isinstance(one, keras.callbacks.Callback) for one in found)
