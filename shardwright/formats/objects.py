@@ -40,7 +40,7 @@ from shardwright.formats.base import (
     shorten,
 )
 from shardwright.formats.classes import MOST_CLASSES, SHOWN_CLASSES, ClassMap, check_names, map_classes, special_label
-from shardwright.formats.image_names import base_stem, is_text
+from shardwright.formats.image_names import is_text
 from shardwright.formats.listed_boxes import misread
 from shardwright.formats.object_content import Content, Entry, Thing, corners, fractions, polygon
 from shardwright.formats.object_values import ObjectError, check_pixels, may_be_fractions
@@ -97,8 +97,6 @@ class ObjectFormat(AnnotationFormat):
         self._map = ClassMap((), {})
         self._special: dict[str, int] = {}
         self._kept: list[_Kept] = []
-        # Images that input.exclude leaves out.
-        self._left_out = frozenset(map(base_stem, given.images.paths))
         self._where: dict[int, str] = {}
         self._rejected: Mapping[int, Refusal] = {}
         self._by_other = False
@@ -126,8 +124,10 @@ class ObjectFormat(AnnotationFormat):
         left_out: Counter[str] = Counter()
         missing: dict[str, Refusal] = {}
         images = _Images()
-        for entry, content in self._read_included():
+        for entry, content in self._read():
             position, other = self._position(entry), self._other_position(entry)
+            if position is None and self._excludes(entry.names):
+                continue
             images.add(entry.where, position, other)
             position = other if self._by_other and other is not None else position
             if any(entry.names[:1]) and len(survey.names) < SHOWN_NAMES and entry.names[0] not in survey.names:
@@ -178,13 +178,6 @@ class ObjectFormat(AnnotationFormat):
             self._check_boxes(survey)
         self._where = {}
         return survey
-
-    def _read_included(self) -> Iterator[tuple[Entry, Content | AnnotationError]]:
-        """Yields what `_read` does, without the annotations of images that `input.exclude` leaves out."""
-        for entry, content in self._read():
-            excluded = self._left_out and any(base_stem(name) in self._left_out for name in entry.names)
-            if not excluded or self._position(entry) is not None:
-                yield entry, content
 
     def annotations(self) -> Iterator[Annotation]:
         labels = {**self._map.index, **(self._special if self._masks else {})}
@@ -240,12 +233,6 @@ class ObjectFormat(AnnotationFormat):
             return self._names.find(entry.other) if entry.other else None
         except UsageError:  # Several images have the name, so that it says nothing.
             return None
-
-    def _reject(self, survey: Survey, position: int | None, where: str, code: str, reason: str) -> None:
-        if position is None:
-            survey.refused.append(Refusal(where, code, reason))
-        else:
-            survey.rejected.setdefault(position, Refusal(self._images.keys[position], code, reason))
 
     def _note_classes(self, used: dict[str, str], content: Content, where: str) -> None:
         for thing in content.things if self._masks or self._boxes else ():

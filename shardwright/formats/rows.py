@@ -27,10 +27,13 @@ from shardwright.formats.classes import MOST_CLASSES, ClassMap, map_classes
 from shardwright.formats.columns import FurtherColumns
 from shardwright.formats.image_names import NameIndex
 from shardwright.formats.tables import CAPTION, IMAGE, IMAGE_LABEL, JoinedTable, Table, TableRow
+from shardwright.running.progress import counted
 from shardwright.storage import Refusal
 from shardwright.storage.fingerprint import canonical_json, text_number
 
 CAPTION_FEATURE = "image/caption/text"
+# Characters of a broken row in a message.
+_SHOWN = 60
 _LINE_FEED = 10
 Numbers = npt.NDArray[np.int32]
 
@@ -121,17 +124,19 @@ class RowFormat(AnnotationFormat):
         places = self._places = (array("i"), array("i")) if self._places is not None else None
         for annotation in self._raw_annotations():
             image, problem = annotation.image, annotation.problem
+            if image is None and self._excludes([annotation.name]):
+                continue
             if places is not None and image is not None and not problem:
                 places[0].append(image)
                 places[1].append(annotation.line)
             if len(survey.names) < SHOWN_NAMES and annotation.name and annotation.name not in survey.names:
                 survey.names.append(annotation.name)
             if problem:
-                self._reject(survey, annotation, "bad_row", problem)
+                self._reject_row(survey, annotation, "bad_row", problem)
             elif image is None:
                 missing.setdefault(annotation.name, annotation.line)
             elif conflict := self._look(image, annotation):
-                self._reject(survey, annotation, "conflicting_labels", conflict)
+                self._reject_row(survey, annotation, "conflicting_labels", conflict)
             elif self._further is not None and annotation.row is not None:
                 self._further.look(image, annotation.row)
             if image is not None:
@@ -179,12 +184,9 @@ class RowFormat(AnnotationFormat):
     def resolved(self, options: LabelsConfig) -> LabelsConfig:
         return replace(super().resolved(options), key_regex=self._names.pattern)
 
-    def _reject(self, survey: Survey, annotation: RawAnnotation, code: str, problem: str) -> None:
+    def _reject_row(self, survey: Survey, annotation: RawAnnotation, code: str, problem: str) -> None:
         reason = f"{self.name}, {self._place(annotation.line)}: {problem}"
-        if annotation.image is None:
-            survey.refused.append(Refusal(f"{self.name}:{annotation.line}", code, reason))
-        else:
-            survey.rejected.setdefault(annotation.image, Refusal(self._images.keys[annotation.image], code, reason))
+        self._reject(survey, annotation.image, f"{self.name}:{annotation.line}", code, reason)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -296,8 +298,11 @@ class CsvFormat(RowFormat):
         width, further = len(self._table.header), self._further
         for row in self._rows():
             if len(row.fields) != width:
-                problem = f"{len(row.fields)} fields, the header has {width}"
-                yield RawAnnotation(row.line, "", self._image(row), problem=problem)
+                problem = f"{counted(len(row.fields), 'field')}, the header has {width}"
+                if row.fields:
+                    problem += f" ({self._table.delimiter.join(row.fields)[:_SHOWN]!r})"
+                name = self._named(row)
+                yield RawAnnotation(row.line, name, self._names.find(name) if name else None, problem=problem)
                 continue
             annotation = self._take_apart(row)
             if self._captions:
@@ -348,5 +353,10 @@ class CsvFormat(RowFormat):
         """Returns the position of the image that a row names, whole or broken."""
         if len(row.fields) == len(self._table.header):
             return self._take_apart(row).image
+        name = self._named(row)
+        return self._names.find(name) if name else None
+
+    def _named(self, row: TableRow) -> str:
+        """Returns what a broken row has where the others name their image."""
         column = min(self._columns[role] for role in (IMAGE, IMAGE_LABEL) if role in self._columns)
-        return self._names.find(row.fields[column]) if column < len(row.fields) else None
+        return row.fields[column] if column < len(row.fields) else ""
