@@ -22,7 +22,6 @@ from shardwright.config.input import LabelsConfig
 from shardwright.dataset.manifest import NONE, SINGLE
 from shardwright.errors import ConfigError, UsageError
 from shardwright.formats.export_record import ExportRecord
-from shardwright.formats.head import Head
 from shardwright.formats.image_names import NameIndex, base_stem
 from shardwright.formats.tables import ONE_FILE, Spans
 from shardwright.label_formats import AUTO, LabelFormat
@@ -266,12 +265,6 @@ class AnnotationFormat(ABC):
             survey.refused.append(Refusal(refused, code, reason))
         else:
             survey.rejected.setdefault(position, Refusal(self._images.keys[position], code, reason))
-
-    @staticmethod
-    def sniff(head: Head) -> str:
-        """Returns what files are called that only this format can be; empty where they are not, or may be others."""
-        del head
-        return ""
 
     @abstractmethod
     def survey(self) -> Survey:

@@ -13,7 +13,6 @@ from typing import Any, TypeGuard
 from shardwright.dataset.manifest import NONE
 from shardwright.errors import UsageError
 from shardwright.formats.base import Request
-from shardwright.formats.head import Head
 from shardwright.formats.image_names import is_text
 from shardwright.formats.object_values import load_json, read_id
 from shardwright.formats.rows import CsvFormat, RawAnnotation, RowFormat
@@ -26,10 +25,6 @@ class CaptionCsv(CsvFormat):
     """A table of captions."""
 
     format, kind = "captions", NONE
-
-    @staticmethod
-    def sniff(head: Head) -> str:
-        return "COCO captions JSON" if head.has_annotations_with("caption") else ""
 
 
 class CaptionJsonl(RowFormat):

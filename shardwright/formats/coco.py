@@ -132,12 +132,15 @@ class CocoJson(CocoTable):
         sizes = _OutlineSizes()
         document = self._load(self._slim_with(sizes))
         sizes.check(self._path)
-        if any(isinstance(category, dict) and category.get("keypoints") for category in document["categories"]):
+        found = [one for one in document["categories"] if isinstance(one, dict)]
+        if any(one.get("keypoints") for one in found):
             self._notes += ("left out: key points of annotations",)
         by_id, broken = self._read_images(document["images"])
         yield from broken
         annotations = document["annotations"]
-        above = self._groups(document["categories"])
+        # Categories that others name as theirs, such as Roboflow's root, are no classes without annotations.
+        owners = {str(one.get("supercategory")) for one in found if one.get("supercategory") != one.get("name")}
+        above = owners & self.ids.keys()
         unknown: set[str] = set()
         for i, one in enumerate(annotations):
             annotations[i] = None
@@ -145,7 +148,10 @@ class CocoJson(CocoTable):
             image = by_id.get(number)
             label = None if image is None else self._labels.get(read_id(one.category))
             shape = None if label is None or one.segmentation in _NO_MASKS else one.segmentation
-            box = None if label is None or one.box is None else _edges(one.box)
+            box: Box | None = None
+            if label is not None and _is_box(one.box):
+                x, y, width, height = one.box
+                box = Box(x, y, x + width, y + height)
             problem: AnnotationError | None = None
             if image is None or label is None or (box is None and (shape is None or self._boxes)):
                 problem = None if number in unknown else self._problem(i, one, image)
@@ -189,12 +195,6 @@ class CocoJson(CocoTable):
             by_id[number] = images.setdefault(name if position is None else position, _Image(name, i, [], []))
             by_id[number].entries.append(found)
         return by_id, broken
-
-    def _groups(self, categories: list[Any]) -> set[str]:
-        """Returns categories that others name as theirs, such as Roboflow's root: no classes without annotations."""
-        found = [one for one in categories if isinstance(one, dict)]
-        names = {str(one.get("supercategory")) for one in found if one.get("supercategory") != one.get("name")}
-        return names & self.ids.keys()
 
     def _problem(self, position: int, one: Any, image: _Image | None) -> AnnotationError | None:
         """Returns what is wrong with an annotation that is incomplete; what is of no class needs no box.
@@ -327,8 +327,3 @@ class _OutlineSizes:
 
 def _is_box(sides: Any) -> bool:
     return isinstance(sides, list) and len(sides) == 4 and all(type(side) in (int, float) for side in sides)
-
-
-def _edges(sides: Any) -> Box | None:
-    """Returns the box of [x, y, width, height]; `None` if it is none."""
-    return Box(sides[0], sides[1], sides[0] + sides[2], sides[1] + sides[3]) if _is_box(sides) else None

@@ -13,7 +13,6 @@ from collections.abc import Iterator
 from typing import Any
 
 from shardwright.errors import UsageError
-from shardwright.formats.head import Head
 from shardwright.formats.mask_values import have_ids
 from shardwright.formats.object_content import Content, Entry, Thing, ellipse, polygon, shape
 from shardwright.formats.object_values import (
@@ -43,10 +42,6 @@ class Datumaro(ObjectTable):
 
     format, tool = "datumaro", "Datumaro's labels"
 
-    @staticmethod
-    def sniff(head: Head) -> str:
-        return "Datumaro JSON" if head.has("items", "categories") else ""
-
     def _entries(self) -> Iterator[Entry]:
         document = load_json(self._path, "Datumaro", self._bytes)
         try:
@@ -58,7 +53,11 @@ class Datumaro(ObjectTable):
             raise UsageError(f"{self._path}: {error}. Export Datumaro again.") from None
         subset = os.path.splitext(self.name)[0]
         for i, item in enumerate(items):
-            yield Entry(_names(item, subset), f"{self.name}, items[{i}]", item)
+            members = item if isinstance(item, dict) else {}
+            image = members.get("image")
+            name = (image.get("path") if isinstance(image, dict) else None) or members.get("id")
+            names = [f"{subset}/{name}", name] if isinstance(name, str) and name.strip() else []
+            yield Entry(names, f"{self.name}, items[{i}]", item)
 
     def _content(self, raw: Any) -> Content:
         item = Fields(raw, "the item")
@@ -88,14 +87,6 @@ class Datumaro(ObjectTable):
             shown, known = ascii(one.get("label_id"))[:40], len(self.declared)
             raise ObjectError(f"{one.where}: the label id {shown} is not one of the {known} labels, from 0")
         return number if have_ids(self._classes) else self.declared[int(number)]
-
-
-def _names(item: Any, subset: str) -> list[str]:
-    """Returns what may be the name of an item's image."""
-    found = item if isinstance(item, dict) else {}
-    image = found.get("image")
-    name = (image.get("path") if isinstance(image, dict) else None) or found.get("id")
-    return [f"{subset}/{name}", name] if isinstance(name, str) and name.strip() else []
 
 
 def _thing(kind: str, one: Fields, label: str) -> Thing:

@@ -26,12 +26,11 @@ from shardwright.formats.export_record import FoundExport
 from shardwright.formats.exported import Exported, export_options
 from shardwright.formats.head import Head
 from shardwright.formats.image_names import quoted
-from shardwright.formats.mask_images import list_masks
-from shardwright.formats.registry import decide, reader_of, recognize
+from shardwright.formats.registry import decide, reader, recognize
+from shardwright.formats.signs import YAML_ENDINGS
 from shardwright.formats.table_formats import is_counts, open_table
 from shardwright.formats.table_values import open_headless, run_columns
 from shardwright.formats.tables import IMAGE, IMAGE_LABEL, MASK, Table, choose_columns
-from shardwright.formats.yolo import YAML_ENDINGS
 from shardwright.images.header import has_image_ending
 from shardwright.label_formats import AUTO, BY_NAME, FILES, MASKS, TABLE
 
@@ -115,7 +114,7 @@ def _open(request: Request, head: Head | None) -> AnnotationFormat:
     request.check_one_file(row)
     if row.reads == MASKS and request.task == CLASSIFICATION:
         if not decision.called and options.format == AUTO:
-            list_masks(head.path)  # Reports what else is in the folder.
+            reader(row.reader)(request)  # Reports what else is in the folder.
         raise UsageError(
             f"{head.path}: holds masks ({decision.reason}), and task is classification. Use task: segmentation, or "
             "give a file of labels. Class folders are read from input.images."
@@ -124,7 +123,7 @@ def _open(request: Request, head: Head | None) -> AnnotationFormat:
         held = decision.called or row.name
         raise UsageError(f"input.labels.path: {head.path}: holds {held}. Give the folder of these files.")
     request.check_options(row, decision.reason)
-    return reader_of(row)(replace(request, notes=request.note(row.name, decision.reason)))
+    return reader(row.reader)(replace(request, notes=request.note(row.name, decision.reason)))
 
 
 def _check_next_to_images(request: Request) -> None:

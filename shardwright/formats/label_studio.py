@@ -27,7 +27,6 @@ from urllib.parse import parse_qs, urlsplit
 
 from shardwright.errors import UsageError
 from shardwright.formats.base import Request, Survey
-from shardwright.formats.head import Head
 from shardwright.formats.image_names import address_path
 from shardwright.formats.object_content import Content, Entry, Thing, ellipse, polygon, rectangle, shape
 from shardwright.formats.object_values import (
@@ -57,10 +56,6 @@ class LabelStudio(ObjectTable):
     """The tasks of a project."""
 
     format, tool, finds_unit = "label_studio", "Label Studio", True
-
-    @staticmethod
-    def sniff(head: Head) -> str:
-        return "Label Studio JSON" if head.has("data", "annotations") else ""
 
     def __init__(self, given: Request) -> None:
         super().__init__(given)

@@ -37,7 +37,7 @@ class Entry(NamedTuple):
     other: str = ""
 
 
-@dataclass
+@dataclass(slots=True)
 class Content:
     """The annotations of an image.
 

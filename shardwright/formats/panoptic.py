@@ -17,7 +17,6 @@ import numpy as np
 
 from shardwright.formats.base import Request
 from shardwright.formats.coco import CROWD, CocoTable
-from shardwright.formats.head import Head
 from shardwright.formats.image_names import FileEnds
 from shardwright.formats.mask_values import FetchedFiles, MaskFiles, check_size
 from shardwright.formats.object_content import Content, Entry, Thing
@@ -37,10 +36,6 @@ class Panoptic(CocoTable):
     """Segments of the colors of PNG files."""
 
     format = "panoptic"
-
-    @staticmethod
-    def sniff(head: Head) -> str:
-        return "COCO panoptic JSON" if head.has_annotations_with("segments_info") else ""
 
     def __init__(self, given: Request) -> None:
         super().__init__(given)

@@ -416,11 +416,7 @@ class _Codes:
                     f"{self.where}: holds COCO counts, which go column by column. Remove input.labels.rle.order."
                 )
             return COUNTS, f"the numbers of {counts} rows are counts that fill their images"
-        self._check_lengths()
-        return (ABSOLUTE, "") if is_absolute else self._relative_or_absolute()
-
-    def _check_lengths(self) -> None:
-        """Checks that not all numbers of codes ascend, which lengths do not: they are positions, too."""
+        # If all numbers of codes ascend, which lengths do not, they are positions, too.
         codes = [numbers for sample in self.samples if (numbers := read_numbers(sample.text)) is not None]
         ascending = [bool((numbers[1:] >= numbers[:-1]).all()) for numbers in codes if len(numbers) > 4]
         if len(ascending) >= _SEVERAL and all(ascending):
@@ -428,6 +424,7 @@ class _Codes:
                 f"{self.where}: all numbers of each of the first {len(ascending)} codes ascend, so the second of a "
                 "pair is the last pixel of a run, and not its length. Write starts and lengths."
             )
+        return (ABSOLUTE, "") if is_absolute else self._relative_or_absolute()
 
     def _relative_or_absolute(self) -> tuple[str, str]:
         """Decides by codes of several runs, and by the outlines of their masks where both meanings fit the image.

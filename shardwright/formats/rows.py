@@ -11,7 +11,7 @@ from array import array
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import NamedTuple
 
@@ -26,6 +26,7 @@ from shardwright.formats.base import NO_LABEL, SHOWN_NAMES, Annotation, Annotati
 from shardwright.formats.classes import MOST_CLASSES, ClassMap, map_classes
 from shardwright.formats.columns import FurtherColumns
 from shardwright.formats.image_names import NameIndex
+from shardwright.formats.table_values import OneHot
 from shardwright.formats.tables import CAPTION, IMAGE, IMAGE_LABEL, JoinedTable, Table, TableRow
 from shardwright.running.progress import counted
 from shardwright.storage import Refusal
@@ -35,7 +36,7 @@ CAPTION_FEATURE = "image/caption/text"
 # Characters of a broken row in a message.
 _SHOWN = 60
 _LINE_FEED = 10
-Numbers = npt.NDArray[np.int32]
+IntArray = npt.NDArray[np.int32]
 
 
 class RawAnnotation(NamedTuple):
@@ -199,6 +200,8 @@ class TableInput(Request):
         by_name: how rows name images.
         further: columns that become features.
         captions: numbers of the columns of captions.
+        one_hot: columns of classes.
+        numbers: columns of numbers, with their types.
         hint: see `Survey.hint`.
     """
 
@@ -207,6 +210,8 @@ class TableInput(Request):
     by_name: NameIndex
     further: FurtherColumns
     captions: tuple[int, ...] = ()
+    one_hot: OneHot | None = None
+    numbers: Mapping[str, str] = field(default_factory=dict)
     hint: str = ""
 
 
@@ -236,7 +241,7 @@ class CsvFormat(RowFormat):
         return partial(self._read_rows, order, images[order], np.append(lines, lines[-1:] + 1), begins)
 
     def _read_rows(
-        self, order: Numbers, images: Numbers, lines: Numbers, begins: Numbers, of: Sequence[int]
+        self, order: IntArray, images: IntArray, lines: IntArray, begins: IntArray, of: Sequence[int]
     ) -> Iterator[Annotation]:
         """Reads the rows of some images, as a table of their lines alone.
 
@@ -360,3 +365,27 @@ class CsvFormat(RowFormat):
         """Returns what a broken row has where the others name their image."""
         column = min(self._columns[role] for role in (IMAGE, IMAGE_LABEL) if role in self._columns)
         return row.fields[column] if column < len(row.fields) else ""
+
+
+class Numbers(CsvFormat):
+    """A table of numbers about images, such as the targets of a regression: `image,head_circumference`.
+
+    Each column becomes a feature `image/meta/<column>`, float32 unless `input.labels.features` gives its type: of whole
+    numbers, too, since the next delivery may have a fraction. An image needs a number in each of these columns, and
+    rows that repeat it must agree; otherwise it is rejected.
+    """
+
+    format, kind = "numbers", NONE
+
+    def __init__(self, given: TableInput) -> None:
+        super().__init__(given)
+        self._wanted = given.numbers
+
+    def resolved(self, options: LabelsConfig) -> LabelsConfig:
+        return replace(super().resolved(options), features=dict(self._wanted))
+
+    def _look(self, image: int, annotation: RawAnnotation) -> str:
+        assert annotation.row is not None
+        assert self._further is not None, "there is a column of numbers"
+        header = self._further.differing(image, annotation.row)
+        return f"an earlier row has another number in column {header}; an image has one" if header else ""

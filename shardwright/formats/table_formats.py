@@ -11,19 +11,18 @@ from dataclasses import dataclass, field, replace
 from shardwright.config.input import FLOAT
 from shardwright.errors import ConfigError, Reading, UsageError
 from shardwright.formats.base import SEGMENTATION, AnnotationFormat, Images, Request
-from shardwright.formats.captions import CaptionCoco, CaptionCsv, CaptionJsonl
 from shardwright.formats.columns import FurtherColumns
 from shardwright.formats.head import Head
 from shardwright.formats.image_names import NameIndex, detect_key_pattern, quoted
-from shardwright.formats.label_csv import LabelCsv
-from shardwright.formats.numbers import Numbers, are_fractions, find_numbers
-from shardwright.formats.one_hot import OneHot, OneHotCsv, detect_one_hot
-from shardwright.formats.registry import Decision
-from shardwright.formats.rle_csv import RleCsv
+from shardwright.formats.registry import Decision, reader
 from shardwright.formats.rows import TableInput
 from shardwright.formats.table_values import (
+    OneHot,
+    are_fractions,
     class_readings,
+    detect_one_hot,
     find_image_column,
+    find_numbers,
     headless_roles,
     mask_readings,
     open_headless,
@@ -75,7 +74,7 @@ def open_table(request: Request, head: Head, decision: Decision) -> AnnotationFo
         row, holds = BY_NAME[CAPTIONS], f"holds {decision.called}"
         _check_no_classes(request, row, f"{holds}, no masks", f"{holds} and no classes")
         request.check_options(row, f"{head.name} {holds}", without=("columns.image", "columns.caption", "features"))
-        return CaptionCoco(replace(request, notes=request.note(CAPTIONS, decision.reason)))
+        return reader("captions:CaptionCoco")(replace(request, notes=request.note(CAPTIONS, decision.reason)))
     if chosen in (AUTO, CAPTIONS, NUMBERS) and (reason := head.why_lines(several=chosen == AUTO)):
         return _open_lines(request, reason)
     table = JoinedTable.join(request.spans.parts) if request.spans.parts else Table.open(request.path, request.content)
@@ -113,7 +112,7 @@ def _open_lines(request: Request, reason: str) -> AnnotationFormat:
             if detected is not None:
                 return _open_rows(request, table, detected)
     request.check_options(row, reason, without=("features",))
-    return CaptionJsonl(replace(request, content=content, notes=request.note(CAPTIONS, reason)))
+    return reader("captions:CaptionJsonl")(replace(request, content=content, notes=request.note(CAPTIONS, reason)))
 
 
 def _check_no_classes(request: Request, row: LabelFormat, no_masks: str, no_classes: str) -> None:
@@ -319,13 +318,11 @@ def _open_rows(request: Request, table: Table, detected: TableFormat) -> Annotat
         by_name=names,
         further=further,
         captions=detected.captions,
+        one_hot=detected.one_hot,
+        numbers=detected.numbers,
         hint=hint,
     )
-    if detected.format == NUMBERS:
-        return Numbers(given, detected.numbers)
-    if detected.one_hot is not None:
-        return OneHotCsv(given, detected.one_hot)
-    return {"rle_csv": RleCsv, CAPTIONS: CaptionCsv, "label_csv": LabelCsv}[detected.format](given)
+    return reader("label_csv:OneHotCsv" if detected.one_hot else BY_NAME[detected.format].reader)(given)
 
 
 def _by_parts(table: Table, column: int, images: Images, names: NameIndex) -> tuple[NameIndex, tuple[str, ...], str]:

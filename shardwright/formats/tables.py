@@ -64,7 +64,7 @@ _SYNONYMS: dict[str, tuple[str, ...]] = {
 _ALSO_LABELS = frozenset((*_SYNONYMS[LABEL], "labelname", "labeltext", "categoryname", "classtext", "name"))
 # Columns of the height and the width of an image.
 _SIZES = tuple((f"{prefix}height", f"{prefix}width") for prefix in ("image", "img", "original", "orig", ""))
-_DELIMITERS = (",", ";", "\t")
+DELIMITERS = (",", ";", "\t")
 # A table with a column for each class of ImageNet-21k has 22,000. Each field is an object of fifty bytes.
 BUDGET = Budget("fields in a row", objects=1 << 15)
 # Enough rows to see which column is what, and about the bytes of them that are kept.
@@ -137,7 +137,7 @@ class Table:
         if _EXCELS_LINE.match(first):
             problem = f"its first line is {first.strip()!r}, which is for Excel and no header"
             raise UsageError(f"{path}: {problem}. Remove this line.")
-        delimiter = max(_DELIMITERS, key=first.count)
+        delimiter = max(DELIMITERS, key=first.count)
         csv.field_size_limit(limits.LONGEST_LINE)
         try:
             header = next(csv.reader(_one_row([first], delimiter), delimiter=delimiter, strict=False), [])

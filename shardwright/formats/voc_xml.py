@@ -17,7 +17,6 @@ from dataclasses import replace
 
 from shardwright.errors import AnnotationError
 from shardwright.formats.base import Survey
-from shardwright.formats.head import Head
 from shardwright.formats.image_names import key_stem
 from shardwright.formats.object_content import Content, Thing
 from shardwright.formats.object_values import Fields
@@ -39,11 +38,6 @@ class VocBoxes(ObjectFiles):
 
     format, tool, flags = "voc_boxes", "Pascal VOC", _FLAGS
     ending, folder = ".xml", "Annotations"
-
-    @staticmethod
-    def sniff(head: Head) -> str:
-        outlines = "<polygon>" in head.text and "<bndbox>" not in head.text  # MIT's LabelMe.
-        return "Pascal VOC XML files of boxes" if head.xml_root == "annotation" and not outlines else ""
 
     def _names_in(self, number: int, data: bytes) -> Sequence[str]:
         stem = key_stem(self._files.keys[number])

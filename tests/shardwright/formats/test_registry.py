@@ -8,7 +8,7 @@ from ingesting import run
 
 from shardwright.errors import ConfigError, UsageError
 from shardwright.formats.head import Head
-from shardwright.formats.registry import reader_of, recognize
+from shardwright.formats.registry import reader, recognize
 from shardwright.label_formats import FORMATS
 
 LABELME = {"version": "5.0", "flags": {}, "shapes": [{"label": "cat", "points": [[0, 0]]}], "imagePath": "a.jpg"}
@@ -160,4 +160,4 @@ def test_an_option_that_a_detected_format_does_not_use_is_refused(tmp_path, tool
 
 @pytest.mark.parametrize("row", FORMATS, ids=lambda row: row.name)
 def test_a_row_leads_to_its_reader(row):
-    assert reader_of(row).format == row.name
+    assert reader(row.reader).format == row.name
