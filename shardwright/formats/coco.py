@@ -30,7 +30,7 @@ from shardwright.formats.classes import SHOWN_CLASSES, as_integer, special_label
 from shardwright.formats.image_names import is_text
 from shardwright.formats.json_rows import is_flat
 from shardwright.formats.mask_values import have_ids
-from shardwright.formats.object_content import Content, Entry, Thing, to_json
+from shardwright.formats.object_content import Content, Entry, Thing, corner_box, to_json
 from shardwright.formats.object_values import ObjectError, load_json, one_size, read_id, read_text_size
 from shardwright.formats.objects import ObjectTable
 from shardwright.images.boxes import BAD_BOX, Box
@@ -150,8 +150,7 @@ class CocoJson(CocoTable):
             shape = None if label is None or one.segmentation in _NO_MASKS else one.segmentation
             box: Box | None = None
             if label is not None and _is_box(one.box):
-                x, y, width, height = one.box
-                box = Box(x, y, x + width, y + height)
+                box = corner_box(*one.box)
             problem: AnnotationError | None = None
             if image is None or label is None or (box is None and (shape is None or self._boxes)):
                 problem = None if number in unknown else self._problem(i, one, image)

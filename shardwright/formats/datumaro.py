@@ -14,7 +14,7 @@ from typing import Any
 
 from shardwright.errors import UsageError
 from shardwright.formats.mask_values import have_ids
-from shardwright.formats.object_content import Content, Entry, Thing, ellipse, polygon, shape
+from shardwright.formats.object_content import Content, Entry, Thing, corner_box, ellipse, polygon, shape
 from shardwright.formats.object_values import (
     Fields,
     ObjectError,
@@ -25,7 +25,6 @@ from shardwright.formats.object_values import (
     read_size,
 )
 from shardwright.formats.objects import ObjectTable
-from shardwright.images.boxes import Box
 
 _WITHOUT_AREA = {
     "points": "sets of points",
@@ -103,7 +102,7 @@ def _thing(kind: str, one: Fields, label: str) -> Thing:
         raise ObjectError(f"{one.where}: {ascii(kind)[:40]} is no shape that is read")
     if len(numbers) != 4:
         raise ObjectError(f"{one.where}: the {kind} has {len(numbers)} numbers, not 4")
-    left, top, third, fourth = numbers
-    if kind == "ellipse":
-        return ellipse(label, (left + third) / 2, (top + fourth) / 2, (third - left) / 2, (fourth - top) / 2)
-    return Thing(label, None, Box(left, top, left + third, top + fourth))
+    if kind == "bbox":
+        return Thing(label, None, corner_box(*numbers))
+    left, top, right, bottom = numbers
+    return ellipse(label, (left + right) / 2, (top + bottom) / 2, (right - left) / 2, (bottom - top) / 2)

@@ -28,7 +28,7 @@ from shardwright.formats.head import Head
 from shardwright.formats.image_names import address_path
 from shardwright.formats.json_rows import flat_rows, read_document
 from shardwright.formats.listed_boxes import OBJECTS, BoxForm, read_boxes, read_class
-from shardwright.formats.object_content import FRACTIONS, Content, Entry, Thing, polygon, rectangle
+from shardwright.formats.object_content import FRACTIONS, Content, Entry, Thing, corner_box, polygon, rectangle
 from shardwright.formats.object_values import Fields, ObjectError, load_json, read_points
 from shardwright.formats.objects import ObjectTable
 from shardwright.formats.parquet import ParquetFile, is_parquet
@@ -104,8 +104,7 @@ class LabelJsonl(_Lines):
         for box in read_boxes(raw[OBJECTS]) if raw.get(OBJECTS) is not None else ():
             if not self._fractions:
                 self._form.add(box.numbers)
-            x, y, width, height = box.numbers
-            things.append(rectangle(box.label, Box(x, y, x + width, y + height)))
+            things.append(rectangle(box.label, corner_box(*box.numbers)))
         return Content(things, tags, boxes_in=FRACTIONS if self._fractions else None, left_out=left)
 
     def survey(self) -> Survey:
@@ -200,8 +199,7 @@ class Labelbox(_Lines):
 def _labelbox_thing(one: Fields, left_out: Counter[str]) -> Thing | None:
     label = one.name("name")
     if "bounding_box" in one.members:
-        left, top, width, height = one.inside("bounding_box").numbers("left", "top", "width", "height")
-        return rectangle(label, Box(left, top, left + width, top + height))
+        return rectangle(label, corner_box(*one.inside("bounding_box").numbers("left", "top", "width", "height")))
     if "polygon" in one.members:
         corners = [(point.number("x"), point.number("y")) for point in one.each("polygon", "point")]
         return Thing(label, polygon(read_points(corners, one.place("polygon"))))

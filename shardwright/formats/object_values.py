@@ -11,7 +11,6 @@ from typing import Any
 
 from shardwright.errors import AnnotationError, UsageError
 from shardwright.formats.image_names import is_text
-from shardwright.images.boxes import Box
 from shardwright.storage import limits, open_table
 from shardwright.untrusted.budget import OverBudget
 from shardwright.untrusted.json_text import parse_untrusted_json
@@ -49,14 +48,6 @@ def read_text_number(value: object, what: str) -> float:
         return read_number(float(str(value)), what)
     except ValueError:
         raise ObjectError(f"{what} is {ascii(value)[:_SHOWN]}, not a number") from None
-
-
-def read_corner_box(value: object, what: str) -> Box:
-    """Returns the box of [x, y, width, height]; see `read_number`."""
-    sides = [read_number(side, what) for side in read_list(value, what)]
-    if len(sides) != 4:
-        raise ObjectError(f"{what} has {len(sides)} numbers, not [x, y, width, height]")
-    return Box(sides[0], sides[1], sides[0] + sides[2], sides[1] + sides[3])
 
 
 def check_fraction(number: float, where: str) -> None:

@@ -17,7 +17,7 @@ import json
 from abc import abstractmethod
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, ClassVar, NamedTuple
 
@@ -43,7 +43,7 @@ from shardwright.formats.base import (
 from shardwright.formats.classes import MOST_CLASSES, SHOWN_CLASSES, ClassMap, check_names, map_classes, special_label
 from shardwright.formats.image_names import is_text
 from shardwright.formats.listed_boxes import misread
-from shardwright.formats.object_content import Content, Entry, Thing, corners, fractions, polygon
+from shardwright.formats.object_content import Content, Entry, Thing
 from shardwright.formats.object_values import ObjectError, check_pixels, may_be_fractions
 from shardwright.images.boxes import BAD_BOX, BEYOND_IMAGE, Box, box_features, box_values
 from shardwright.masks.coco_segmentation import CocoMasks, mask_text
@@ -161,8 +161,8 @@ class ObjectFormat(AnnotationFormat):
                 self._reject(survey, position, entry.where, "annotated_twice", reason)
             else:
                 self._where[position] = entry.where
-                content, repeated = _without_repeats(content) if self._boxes else (content, 0)
-                left_out["objects that another one of the image repeats"] += repeated
+                if self._boxes:
+                    left_out["objects that another one of the image repeats"] += content.drop_repeats()
                 self._kept.append(_Kept(position, content))
                 if content.split:
                     survey.splits[position] = content.split
@@ -219,7 +219,7 @@ class ObjectFormat(AnnotationFormat):
                     continue
                 text = None
                 if self._masks:
-                    text = thing.file or mask_text(content.size, thing.shape or _rectangle(thing, content))
+                    text = thing.file or mask_text(content.size, content.outline(thing))
                 row = NO_ROW if text and thing.file else i if thing.row == NO_ROW else thing.row
                 if self._boxes and label >= 0:
                     yield Annotation(position, label, text, row, self._box(position, content, thing), size)
@@ -512,16 +512,3 @@ class _Images:
 def ending_with(listing: Listing, ending: str) -> Listing:
     """Returns the files of a listing that have an ending, in upper case too."""
     return listing.part([i for i, key in enumerate(listing.keys) if key.lower().endswith(ending)])
-
-
-def _without_repeats(content: Content) -> tuple[Content, int]:
-    """Returns an image's annotations without objects that are exactly another one, and how many these are."""
-    things: dict[tuple[Any, ...], Thing] = {}
-    for thing in content.things:
-        things.setdefault((thing.label, thing.shape, thing.box, thing.file, thing.row), thing)
-    return replace(content, things=list(things.values())), len(content.things) - len(things)
-
-
-def _rectangle(thing: Thing, content: Content) -> str:
-    assert thing.box is not None, "an object has an outline or a box"
-    return fractions(corners(thing.box)) if content.boxes_in == (1, 1) else polygon(corners(thing.box))

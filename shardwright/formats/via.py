@@ -18,12 +18,11 @@ from typing import Any
 
 from shardwright.errors import UsageError
 from shardwright.formats.base import Request, shorten
-from shardwright.formats.object_content import Content, Entry, Thing, ellipse, polygon, rectangle
+from shardwright.formats.object_content import Content, Entry, Thing, corner_box, ellipse, polygon, rectangle
 from shardwright.formats.object_values import Fields, ObjectError, load_json, read_mapping, read_points
 from shardwright.formats.objects import ObjectTable
 from shardwright.formats.signs import VIA_REGION_COLUMNS, is_via_table
 from shardwright.formats.tables import Table
-from shardwright.images.boxes import Box
 from shardwright.untrusted.json_text import parse_untrusted_json
 
 _PROJECT = "_via_img_metadata"
@@ -147,8 +146,7 @@ def _thing(kind: str, label: str, drawn: Fields) -> Thing:
         points = list(zip(columns, rows, strict=True))
         return Thing(label, polygon(read_points(points, drawn.place("all_points"))))
     if kind == "rect":
-        x, y, width, height = drawn.numbers("x", "y", "width", "height")
-        return rectangle(label, Box(x, y, x + width, y + height))
+        return rectangle(label, corner_box(*drawn.numbers("x", "y", "width", "height")))
     if kind not in ("circle", "ellipse"):
         raise ObjectError(f"{drawn.where}: {ascii(kind)[:40]} is not a shape of VIA")
     x, y, across, down = drawn.numbers("cx", "cy", *(("r", "r") if kind == "circle" else ("rx", "ry")))

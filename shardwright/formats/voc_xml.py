@@ -78,7 +78,12 @@ def read_voc(data: bytes) -> Content:
     reader = _Reader()
     try:
         parse_xml([data], reader)
-        things = [_thing(Fields(one, f"object {i + 1}", texts=True)) for i, one in enumerate(reader.objects)]
+        things = []
+        for i, members in enumerate(reader.objects):
+            one = Fields(members, f"object {i + 1}", texts=True)
+            xmin, ymin, xmax, ymax = one.numbers(*_EDGES)
+            flags = {flag: int(one.get(flag) in ("1", "true", "True")) for flag in _FLAGS}
+            things.append(Thing(one.name("name"), None, Box(xmin - 1, ymin - 1, xmax, ymax), flags))
         return Content(things, size=Fields(reader.size, "size", texts=True).size())
     except AnnotationError as error:
         raise AnnotationError(str(error), BAD_XML) from None
@@ -101,9 +106,3 @@ class _Reader:
             self.size[name] = text
         elif folder in (_OBJECT, _BOX) and self.objects:
             self.objects[-1][name] = text
-
-
-def _thing(one: Fields) -> Thing:
-    xmin, ymin, xmax, ymax = one.numbers(*_EDGES)
-    flags = {flag: int(one.get(flag) in ("1", "true", "True")) for flag in _FLAGS}
-    return Thing(one.name("name"), None, Box(xmin - 1, ymin - 1, xmax, ymax), flags)

@@ -72,7 +72,11 @@ class Yolo(ObjectFiles):
         stated = [data.get(key) for key in ("train", "val", "test")]
         paths = [path for value in stated for path in (value if isinstance(value, list) else [value])]
         lists = {_base(path) for path in paths if isinstance(path, str)}
-        texts = [i for i, key in enumerate(listing.keys) if self._is_text(key) and _base(key) not in lists]
+        texts = []
+        for i, key in enumerate(listing.keys):
+            name = _base(key).lower()
+            if key.startswith(self._below) and name.endswith(".txt") and not name.startswith(("readme", "license")):
+                texts += [i] if name not in _NAME_LISTS and _base(key) not in lists else []
         if not texts:
             raise UsageError(
                 f"input.labels.path: {given.path}: there are no YOLO text files below {folder}. Give the folder "
@@ -131,15 +135,6 @@ class Yolo(ObjectFiles):
             ).with_readings(
                 Reading("classes count from 1", {"input.classes": {name: i for i, name in enumerate(self.declared, 1)}})
             )
-
-    def _is_text(self, key: str) -> bool:
-        name = _base(key).lower()
-        return (
-            key.startswith(self._below)
-            and name.endswith(".txt")
-            and name not in _NAME_LISTS
-            and not name.startswith(("readme", "license"))
-        )
 
     def _names_in(self, number: int, data: bytes) -> Sequence[str]:
         """Returns the image's path, as it follows from that of the text file, without extension."""
