@@ -33,7 +33,7 @@ class CaptionJsonl(RowFormat):
     format, kind = "captions", NONE
 
     def __init__(self, given: Request) -> None:
-        super().__init__(given, captioned=True)
+        super().__init__(given)
         self._members = given.options.columns
 
     def _raw_annotations(self) -> Iterator[RawAnnotation]:
@@ -68,7 +68,7 @@ class CaptionCoco(RowFormat):
     format, kind = "captions", NONE
 
     def __init__(self, given: Request) -> None:
-        super().__init__(given, captioned=True)
+        super().__init__(given)
         document = load_json(given.path, "the tool that wrote it", given.content)
         lists = [document.get(part) if isinstance(document, dict) else None for part in ("images", "annotations")]
         self._listed, self._annotated = (part if isinstance(part, list) else [] for part in lists)

@@ -74,7 +74,7 @@ class LabelCsv(LabelTable):
         self._options = given.options
         self._guess = SeparatorGuess(False)
         # Columns that may hold the names of the classes whose ids are read.
-        ids, taken = (given.classes or {}).values(), (*given.columns.values(), *given.captions)
+        ids, taken = (given.classes or {}).values(), (*given.found.roles.values(), *given.found.captions)
         self._name_columns = label_columns(given.table, taken) if any(n is not None for n in ids) else []
 
     def survey(self) -> Survey:
@@ -98,9 +98,7 @@ class LabelCsv(LabelTable):
             problem = f"its classes are a text of {len(field):,} characters; at most {_LONGEST_FIELD:,} are read"
             return RawAnnotation(row.line, name, self._names.find(name), problem=problem)
         labels = self._guess.split(field)
-        problem = "names no image" if not name.strip() else ""
-        if not labels and not self._guess.multi:
-            problem = problem or "names no class"
+        problem = "" if labels or self._guess.multi else "names no class"
         for column in self._name_columns:
             self._check_name(row, column, labels)
         return RawAnnotation(row.line, name, self._names.find(name), labels, problem=problem)
@@ -161,8 +159,8 @@ class OneHotCsv(LabelTable):
 
     def __init__(self, given: TableInput) -> None:
         super().__init__(given)
-        assert given.one_hot is not None, "detected"
-        self._one_hot = given.one_hot
+        assert given.found.one_hot is not None, "detected"
+        self._one_hot = given.found.one_hot
         self.kind = MULTI if self._one_hot.multi else SINGLE
 
     def resolved(self, options: LabelsConfig) -> LabelsConfig:
@@ -170,7 +168,7 @@ class OneHotCsv(LabelTable):
 
     def _take_apart(self, row: TableRow) -> RawAnnotation:
         name = row.fields[self._columns[IMAGE]]
-        problem = "names no image" if not name.strip() else ""
+        problem = ""
         labels = []
         for i, label in self._one_hot.columns.items():
             value = flag(row.fields[i])

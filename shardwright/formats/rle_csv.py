@@ -91,13 +91,13 @@ class RleCsv(CsvFormat):
         self._starts_at_0: list[int] = []
         self._ignores = record is not None and record.ignored
         self._known_classes = {*(given.classes or ()), *([IGNORED] if self._ignores else [])}
-        table, columns = given.table, given.columns
+        table, columns = given.table, given.found.roles
         self.mask_column = table.header[columns[MASK]]
         self._sizes = tuple(map(table.header.index, size_columns(table.header)))
         self._one_class = ""
         if LABEL not in columns and IMAGE_LABEL not in columns:
             # A column that is named as a caption or a feature is not a class.
-            known = [table.header[i] for i in (*columns.values(), *given.captions)] + given.further.named
+            known = [table.header[i] for i in (*columns.values(), *given.found.captions)] + given.further.named
             self._one_class = _one_class(table, [*known, *size_columns(table.header)], given.classes)
         headers = {role: table.header[column] for role, column in columns.items()}
         if record is not None and not code:
@@ -192,7 +192,7 @@ class RleCsv(CsvFormat):
         else:
             name = row.fields[columns[IMAGE]].strip()
             label = self._one_class or row.fields[columns[LABEL]].strip()
-        problem = "names no image" if not name else "has a mask but names no class" if text and not label else ""
+        problem = "has a mask but names no class" if text and not label else ""
         image = self._names.find(name)
         if not self._sizes:
             return RawAnnotation(row.line, name, image, (label,) if label else (), text, problem)

@@ -68,36 +68,21 @@ class RawAnnotation(NamedTuple):
 class RowFormat(AnnotationFormat):
     """A file of rows.
 
-    Args:
-        given: what is asked.
-        names: how rows name images; by default as all annotations do.
-        captioned: whether rows have captions.
-        further: columns that become features.
-        hint: see `Survey.hint`.
-
     Attributes:
         kind: how many classes an image has, as in `Survey.labels`; known after `survey`.
     """
 
     kind = SINGLE
+    _captioned = True
+    _hint = ""
+    _further: FurtherColumns | None = None
 
-    def __init__(
-        self,
-        given: Request,
-        names: NameIndex | None = None,
-        *,
-        captioned: bool = False,
-        further: FurtherColumns | None = None,
-        hint: str = "",
-    ) -> None:
+    def __init__(self, given: Request) -> None:
         super().__init__(given)
         self.name = given.name
         self._path = given.path
         self._bytes = given.content
-        self._names = names or given.names()
-        self._captioned = captioned
-        self._further = further
-        self._hint = hint
+        self._names = given.names()
         self._map: ClassMap | None = None
         # Image and line of each sound row, where rows can be found by them.
         self._places: tuple[array[int], array[int]] | None = None
@@ -190,40 +175,60 @@ class RowFormat(AnnotationFormat):
         self._reject(survey, annotation.image, f"{self.name}:{annotation.line}", code, reason)
 
 
+@dataclass(frozen=True)
+class TableFormat:
+    """A format, why it is that one, and its columns.
+
+    Attributes:
+        format: `rle_csv`, `label_csv`, `captions` or `numbers`.
+        reason: why.
+        roles: columns that have a role.
+        captions: columns of captions.
+        one_hot: columns of classes.
+        numbers: columns of numbers, with their types.
+    """
+
+    format: str
+    reason: str
+    roles: Mapping[str, int]
+    captions: tuple[int, ...] = ()
+    one_hot: OneHot | None = None
+    numbers: Mapping[str, str] = field(default_factory=dict)
+
+
 @dataclass(frozen=True, kw_only=True)
 class TableInput(Request):
     """A table, and what is asked of it.
 
     Attributes:
         table: the table.
-        columns: role -> number of its column.
+        found: its format and its columns.
         by_name: how rows name images.
         further: columns that become features.
-        captions: numbers of the columns of captions.
-        one_hot: columns of classes.
-        numbers: columns of numbers, with their types.
         hint: see `Survey.hint`.
     """
 
     table: Table
-    columns: Mapping[str, int]
+    found: TableFormat
     by_name: NameIndex
     further: FurtherColumns
-    captions: tuple[int, ...] = ()
-    one_hot: OneHot | None = None
-    numbers: Mapping[str, str] = field(default_factory=dict)
     hint: str = ""
+
+    def names(self, *, exact: bool = False) -> NameIndex:
+        """Returns how rows name images, as it was detected."""
+        del exact
+        return self.by_name
 
 
 class CsvFormat(RowFormat):
     """A table of annotations; as it is, one whose rows have an image, captions and numbers, and no class."""
 
     def __init__(self, given: TableInput) -> None:
-        further = given.further if given.further.given else None
-        super().__init__(given, given.by_name, captioned=bool(given.captions), further=further, hint=given.hint)
-        self._table = given.table
-        self._columns = given.columns
-        self._captions = given.captions
+        super().__init__(given)
+        self._table, self._hint = given.table, given.hint
+        self._columns, self._captions = given.found.roles, given.found.captions
+        self._captioned = bool(self._captions)
+        self._further = given.further if given.further.given else None
         self._newest: array[int] | None = None
         content = given.table.content
         # A line may end with a carriage return alone, and lines are counted by their line feeds here.
@@ -296,8 +301,7 @@ class CsvFormat(RowFormat):
     def _take_apart(self, row: TableRow) -> RawAnnotation:
         """Reads one row that has as many fields as the header."""
         name = row.fields[self._columns[IMAGE]]
-        problem = "" if name.strip() else "names no image"
-        return RawAnnotation(row.line, name, self._names.find(name), problem=problem)
+        return RawAnnotation(row.line, name, self._names.find(name))
 
     def _raw_annotations(self) -> Iterator[RawAnnotation]:
         width, further = len(self._table.header), self._further
@@ -310,6 +314,8 @@ class CsvFormat(RowFormat):
                 yield RawAnnotation(row.line, name, self._names.find(name) if name else None, problem=problem)
                 continue
             annotation = self._take_apart(row)
+            if not annotation.name.strip():
+                annotation = annotation._replace(problem="names no image")
             if self._captions:
                 captions = (row.fields[column].strip() for column in self._captions)
                 annotation = annotation._replace(captions=tuple(filter(None, captions)))
@@ -379,7 +385,7 @@ class Numbers(CsvFormat):
 
     def __init__(self, given: TableInput) -> None:
         super().__init__(given)
-        self._wanted = given.numbers
+        self._wanted = given.found.numbers
 
     def resolved(self, options: LabelsConfig) -> LabelsConfig:
         return replace(super().resolved(options), features=dict(self._wanted))
