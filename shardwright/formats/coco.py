@@ -312,12 +312,10 @@ class _OutlineSizes:
         """
         if not self._across:
             return
-        factors = [float(np.median(ratios)) for ratios in (self._across, self._down)]
-        steady = [
-            np.mean(np.abs(np.asarray(ratios) - factor) <= _STEADY * factor)
-            for ratios, factor in zip((self._across, self._down), factors, strict=True)
-        ]
-        if min(steady) >= _NEARLY_ALL and max(abs(factor - 1) for factor in factors) > 2 * _STEADY:
+        ratios = np.array([self._across, self._down], np.float64)
+        factors = np.median(ratios, axis=1)
+        steady = np.mean(np.abs(ratios - factors[:, None]) <= _STEADY * factors[:, None], axis=1)
+        if min(steady) >= _NEARLY_ALL and max(abs(factors - 1)) > 2 * _STEADY:
             raise UsageError(
                 f"{path}: the outlines are {factors[0]:.3g} times as wide and {factors[1]:.3g} times as high as the "
                 "bbox beside them. Were images resized? Scale the one that does not fit the images."

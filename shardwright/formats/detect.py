@@ -225,7 +225,7 @@ def _open_table(request: Request, head: Head, decision: Decision) -> AnnotationF
         return reader("captions:CaptionCoco")(replace(request, notes=request.note(CAPTIONS, decision.reason)))
     if chosen in (AUTO, CAPTIONS, NUMBERS) and (reason := head.why_lines(several=chosen == AUTO)):
         return _open_lines(request, reason)
-    table = JoinedTable.join(request.spans.parts) if request.spans.parts else Table.open(request.path, request.content)
+    table = JoinedTable.join(request.spans) if request.spans.parts else Table.open(request.path, request.content)
     options = request.options
     if request.record is None:
         table = open_headless(table, has_image_ending)
@@ -415,7 +415,7 @@ def _check_label_values(request: Request, table: Table, column: int) -> None:
 
 
 def _open_rows(request: Request, table: Table, detected: TableFormat) -> AnnotationFormat:
-    options, images, spans, record = request.options, request.images, request.spans, request.record
+    options, images, record = request.options, request.images, request.record
     one_hot = ("separator",) if detected.one_hot is not None else ()
     request.check_options(BY_NAME[detected.format], detected.reason, without=one_hot)
     headless = (f"{table.name}: its first line is a row, since it names an image",) if table.headless else ()
@@ -425,7 +425,7 @@ def _open_rows(request: Request, table: Table, detected: TableFormat) -> Annotat
         columns_note(table, detected.roles, detected.captions),
     )
     if isinstance(table, JoinedTable):
-        table = table.with_images(detected.roles[IMAGE_LABEL if IMAGE_LABEL in detected.roles else IMAGE], spans.agree)
+        table = table.with_images(detected.roles[IMAGE_LABEL if IMAGE_LABEL in detected.roles else IMAGE])
     taken = {*detected.roles.values(), *detected.captions, *(detected.one_hot.columns if detected.one_hot else ())}
     left = [header for i, header in enumerate(table.header) if i not in taken and header not in ("", *detected.numbers)]
     if left and not options.features:

@@ -276,11 +276,11 @@ def _tags(annotations: Any) -> Iterator[str]:
 def _pictures(data: Mapping[str, Any]) -> dict[str, list[str]]:
     """Returns the members of a task's data that are images: the address, or those of a list of pages."""
     found = {member: value if isinstance(value, list) else [value] for member, value in data.items()}
-    return {member: texts for member, texts in found.items() if texts and all(_is_image(member, one) for one in texts)}
 
+    def is_image(member: str, text: Any) -> bool:
+        return isinstance(text, str) and (member == _IMAGE or posixpath.splitext(text)[1].lower() in IMAGE_ENDINGS)
 
-def _is_image(member: str, text: Any) -> bool:
-    return isinstance(text, str) and (member == _IMAGE or posixpath.splitext(text)[1].lower() in IMAGE_ENDINGS)
+    return {member: texts for member, texts in found.items() if texts and all(is_image(member, one) for one in texts)}
 
 
 def _names(address: str) -> list[str]:

@@ -44,7 +44,7 @@ from shardwright.formats.mask_names import ImageStems, MaskName
 from shardwright.formats.mask_values import MaskFiles, ValueMap, have_ids, listed_ids, map_ids
 from shardwright.formats.object_content import Entry
 from shardwright.formats.objects import ending_with
-from shardwright.formats.signs import VOC_MASKS, voc_trees
+from shardwright.formats.signs import VOC_MASKS, VOC_OBJECTS, voc_trees
 from shardwright.formats.voc_xml import VocBoxes
 from shardwright.images.colors import COLOR
 from shardwright.masks.mask_pixels import MaskFileError, MaskImage
@@ -63,7 +63,7 @@ from shardwright.storage import (
 from shardwright.storage.limits import MOST_LIST_BYTES
 
 _BORDER = 255
-MASKS, OBJECTS = VOC_MASKS, "SegmentationObject"
+MASKS, OBJECTS = VOC_MASKS, VOC_OBJECTS
 _BOXES, _LISTS = "Annotations", "ImageSets/Segmentation"
 # A union of two others.
 _UNION = "trainval"

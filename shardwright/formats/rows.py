@@ -346,12 +346,12 @@ class CsvFormat(RowFormat):
                 continue
             several[image] |= newest[image] not in (-1, row.part)
             newest[image] = row.part
-            if table.agree:
+            if table.spans.agree:
                 # The order of the rows plays no part.
                 rows_of[image][row.part] += text_number(canonical_json(row.fields))
         for image, sums in rows_of.items():
             if len(set(sums.values())) > 1:
-                spans = " and ".join(table.parts[part].called for part in sorted(sums))
+                spans = " and ".join(table.spans.parts[part].called for part in sorted(sums))
                 raise CheckFailed(
                     f"input.on_conflict: {self.name} has different rows for {self._images.keys[image]} in {spans}. "
                     "Set it to newest, or fix the tables."

@@ -20,7 +20,7 @@ from shardwright.formats.table_values import find_box_columns, is_first_box
 from shardwright.formats.tables import DELIMITERS, IMAGE, LABEL, choose_role
 from shardwright.storage import is_folder
 
-VOC_MASKS = "SegmentationClass"
+VOC_MASKS, VOC_OBJECTS = "SegmentationClass", "SegmentationObject"
 YAML_ENDINGS = (".yaml", ".yml")
 # Columns of VIA's CSV, whose first name may begin with `#`: of a file, and of a region with its name in JSON.
 VIA_FILE_COLUMNS = ("filename", "file_attributes")
