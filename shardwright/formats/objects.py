@@ -17,6 +17,7 @@ import json
 from abc import abstractmethod
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, ClassVar, NamedTuple
@@ -136,7 +137,9 @@ class ObjectFormat(AnnotationFormat):
         missing: dict[str, Refusal] = {}
         images = _Images()
         for entry, content in self._read():
-            position, other = self._position(entry), self._other_position(entry)
+            position, other = self._position(entry), None
+            with suppress(UsageError):  # Several images have the name, so that it says nothing.
+                other = self._names.find(entry.other) if entry.other else None
             if position is None and self._excludes(entry.names):
                 continue
             images.add(entry.where, position, other)
@@ -252,12 +255,6 @@ class ObjectFormat(AnnotationFormat):
         ways = (self._names.find, self._names.find_end)
         places = (find(name) for find in ways for name in entry.names if name)
         return next((place for place in places if place is not None), None)
-
-    def _other_position(self, entry: Entry) -> int | None:
-        try:
-            return self._names.find(entry.other) if entry.other else None
-        except UsageError:  # Several images have the name, so that it says nothing.
-            return None
 
     def _note_classes(self, used: dict[str, str], content: Content, where: str) -> None:
         for thing in content.things if self._masks or self._boxes else ():
