@@ -115,6 +115,7 @@ SIGNS = (
     Sign("cvat_xml", "CVAT XML", lambda head: head.xml_root == "annotations"),
     Sign("datumaro", "Datumaro JSON", has("items", "categories")),
     Sign("label_studio", "Label Studio JSON", has("data", "annotations")),
+    Sign("label_studio", "Label Studio JSON", has("data", "predictions")),
     Sign("via_json", "a CSV of VIA (VGG Image Annotator)", lambda head: is_via_table(head.header)),
     Sign("via_json", "VIA (VGG Image Annotator) JSON", _is_via),
     # MIT's LabelMe has the same root, and outlines.

@@ -26,6 +26,7 @@ from shardwright.errors import AnnotationError, Reading, UsageError
 from shardwright.formats.base import Request, Survey, shorten
 from shardwright.formats.classes import names_by_line
 from shardwright.formats.image_names import key_stem
+from shardwright.formats.listed_boxes import CENTERS
 from shardwright.formats.mask_values import have_ids
 from shardwright.formats.object_content import FRACTIONS, Content, Entry, Thing, fractions
 from shardwright.formats.object_values import ObjectError, check_fraction, read_text_number
@@ -135,6 +136,11 @@ class Yolo(ObjectFiles):
             ).with_readings(
                 Reading("classes count from 1", {"input.classes": {name: i for i, name in enumerate(self.declared, 1)}})
             )
+
+    def _check_boxes(self, survey: Survey) -> None:
+        super()._check_boxes(survey)
+        named = "as YOLO's [x, y, width, height], the center and the size, its"
+        self._check_corners(survey, named, "Write them as YOLO does.", CENTERS)
 
     def _names_in(self, number: int, data: bytes) -> Sequence[str]:
         """Returns the image's path, as it follows from that of the text file, without extension."""
