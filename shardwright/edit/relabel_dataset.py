@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 import os
 from collections.abc import Collection, Mapping, Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -293,7 +294,7 @@ class AnnotatedRecords:
     labels: str
     ignore: bool = False
 
-    @property
+    @cached_property
     def names(self) -> tuple[str, ...]:
         """Names of the masks: the classes, and then the ignored pixels; empty without masks."""
         return (*self.classes, *([IGNORED] if self.ignore else [])) if self.labels == MASKS else ()
@@ -304,16 +305,15 @@ class AnnotatedRecords:
         masks = {mask_feature(name, what): "int64" for name in self.names for what in (RLE, AREA)}
         return {"classes": self.classes, "labels": self.labels, "features": kept | masks}
 
-    def put(self, key: str, payload: bytes, labels: Sequence[int], masks: Sequence[Runs] = ()) -> RecordResult:
+    def put(self, key: str, example: LazyExample, labels: Sequence[int], masks: Sequence[Runs] = ()) -> RecordResult:
         """Returns a record with other annotations.
 
         Args:
             key: its key.
-            payload: the record.
+            example: the record.
             labels: numbers of the classes; those of masks follow from them.
             masks: in the stored frame, by `names`.
         """
-        example = LazyExample(payload)
         features: dict[str, FeatureValue] = {}
         if masks:
             labels = [label for label, runs in enumerate(masks[: len(self.classes)]) if len(runs)]
@@ -353,14 +353,14 @@ class _Writer:
         listed = [row.label for row in rows if row.label >= 0]
         labels = listed if self._survey.ordered else sorted(set(listed))
         masks: list[Runs] = []
+        example = LazyExample(payload)
         if self._form.names:
-            example = LazyExample(payload)
             height, width = (int(example.number(f"image/{side}") or 0) for side in ("height", "width"))
             try:
                 masks = self._masks(rows, height, width)
             except AnnotationError as error:
                 return RecordResult(key, None, REJECTED, error.code, f"{self._source.name}: {error}")
-        return self._form.put(key, payload, labels, masks)
+        return self._form.put(key, example, labels, masks)
 
     def _keep(self, key: str, payload: bytes) -> RecordResult:
         """Returns a record with its annotations, and no mask of the classes that are new."""
@@ -368,7 +368,7 @@ class _Writer:
         known = range(len(self._reader.classes))
         masks = [view.runs(label) if label in known else nothing for label in range(len(self._form.classes))]
         kept = [*masks, *([view.ignored] if self._form.ignore else [])] if self._form.names else []
-        return self._form.put(key, payload, view.labels, kept)
+        return self._form.put(key, LazyExample(payload), view.labels, kept)
 
     def _masks(self, rows: list[Annotation], height: int, width: int) -> list[Runs]:
         parts: list[list[Runs]] = [[] for _ in self._form.names]
