@@ -141,17 +141,17 @@ def split_images(
     groups = None if grouped is None else [grouped.names[i] for i in accepted.tolist()]
     declared = None if stated is None else _with_rest(options, stated.split_of[accepted], keys)
     previous = _previous(options, previous_path, surveyed, contents, same)
+    units = join_units(keys, groups, None if same is None else same.clusters[accepted], options.salt)
     assigned = assign_splits(
-        join_units(keys, groups, None if same is None else same.clusters[accepted]),
+        units,
         dict.fromkeys(options.names, 1.0) if declared is not None else options.ratios,
-        salt=options.salt,
         folds=_folds(options),
         table=_class_table(classes, accepted) if options.method == "stratified" or options.stratify else None,
         declared=declared,
         previous=None if previous is None else previous.split_of[accepted],
     )
     refused |= {int(accepted[i]): refusal for i, refusal in _bridging(assigned, keys)}
-    orders = split_order(keys, assigned.split_of, len(assigned.names), options.salt)
+    orders = split_order(units.of_keys, assigned.split_of, len(assigned.names))
     notes = [
         *_notes(options, assigned, keys, groups),
         *_renamed_notes(previous, surveyed.listing.keys, len(keys) - assigned.kept),
