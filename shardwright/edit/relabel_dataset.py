@@ -16,9 +16,10 @@ import numpy as np
 
 from shardwright.config.canonical import recipe_options
 from shardwright.config.images import KEEP
-from shardwright.config.input import LabelsConfig
+from shardwright.config.input import STORED, LabelsConfig
 from shardwright.config.shards import TF_VISION, ShardsConfig
 from shardwright.dataset.example_view import ExampleReader
+from shardwright.dataset.feature_presets import StoredFeatures
 from shardwright.dataset.ledger import MISSING_IMAGE, REJECTED, UNLISTED, WRITTEN, LedgerRow
 from shardwright.dataset.manifest import (
     AREA,
@@ -37,16 +38,19 @@ from shardwright.dataset.reader import ImageDataset
 from shardwright.duplicates.find import CONFLICTING
 from shardwright.edit.derive import Derived, derive, every, folder_of_images
 from shardwright.errors import AnnotationError, CheckFailed, UsageError
-from shardwright.formats.base import BACKGROUND, IGNORE, Annotation, AnnotationFormat, Images, Request, Survey, shorten
+from shardwright.formats.base import Annotation, AnnotationFormat, Images, Request, Survey, shorten
 from shardwright.formats.detect import open_source
 from shardwright.formats.export_record import FoundExport, find_export
 from shardwright.formats.image_names import base_stem, below_root, key_stem
 from shardwright.formats.rle_csv import RleCsv
 from shardwright.images.header import MOST_PIXELS
+from shardwright.images.orientation import UPRIGHT
+from shardwright.ingest.example import ExampleSpec, read_masks
 from shardwright.ingest.recipe import CODE_FORMAT
 from shardwright.ingest.survey import SourceGuard
-from shardwright.masks.dialects import Dialect
-from shardwright.masks.rle import Runs, area, subtract, union
+from shardwright.ingest.tasks import ImageRow, Job
+from shardwright.masks.coordinate_frame import CoordinateFrame
+from shardwright.masks.rle import Runs, area
 from shardwright.running.progress import counted
 from shardwright.staging.staging import RecordResult
 from shardwright.storage import is_remote
@@ -340,8 +344,21 @@ class _Writer:
         manifest: Manifest,
         kept: Collection[str],
     ) -> None:
-        self._source, self._survey, self._rows, self._rejected = source, survey, rows, rejected
+        self._survey, self._rows, self._rejected = survey, rows, rejected
         self._form, self._kept, self._reader = form, frozenset(kept), ExampleReader(manifest)
+        self._spec = ExampleSpec(
+            task=manifest.task,
+            classes=form.classes,
+            table=source.name,
+            mask_column=source.mask_column,
+            dialect=source.dialect,
+            stored=StoredFeatures({}, 0),
+            preset=TF_VISION,
+            ignore=form.ignore,
+            extra={},
+            frame=STORED,
+            ordered=survey.ordered,
+        )
 
     def outcome(self, key: str, payload: bytes) -> RecordResult:
         """Returns the result of a record."""
@@ -357,9 +374,10 @@ class _Writer:
         if self._form.names:
             height, width = (int(example.number(f"image/{side}") or 0) for side in ("height", "width"))
             try:
-                masks = self._masks(rows, height, width)
+                frame = CoordinateFrame(height, width, UPRIGHT)
+                masks = [*read_masks(self._spec, Job(ImageRow(key, "", 0), rows), frame).values()]
             except AnnotationError as error:
-                return RecordResult(key, None, REJECTED, error.code, f"{self._source.name}: {error}")
+                return RecordResult(key, None, REJECTED, error.code, str(error))
         return self._form.put(key, example, labels, masks)
 
     def _keep(self, key: str, payload: bytes) -> RecordResult:
@@ -369,16 +387,3 @@ class _Writer:
         masks = [view.runs(label) if label in known else nothing for label in range(len(self._form.classes))]
         kept = [*masks, *([view.ignored] if self._form.ignore else [])] if self._form.names else []
         return self._form.put(key, LazyExample(payload), view.labels, kept)
-
-    def _masks(self, rows: list[Annotation], height: int, width: int) -> list[Runs]:
-        parts: list[list[Runs]] = [[] for _ in self._form.names]
-        for _, label, text, *_ in rows:
-            if text is not None:
-                for drawn, runs in self._source.dialect.masks(label, text, height=height, width=width):
-                    if drawn == BACKGROUND:
-                        parts = [[subtract(union(before), runs)] if before else [] for before in parts]
-                    # `IGNORE` is -1: the last one.
-                    elif drawn != IGNORE or self._form.ignore:
-                        parts[drawn].append(runs)
-        plain = isinstance(self._source.dialect, Dialect)  # Then the runs of a row are sorted and merged already.
-        return [runs[0] if plain and len(runs) == 1 else union(runs) for runs in parts]
