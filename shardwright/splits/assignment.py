@@ -90,7 +90,6 @@ class Assignment:
         split_of: number of each image's split, int64; `UNASSIGNED` for those in `bridging`.
         bridging: new image -> the first two old images of different splits that it would join.
         leaks: first two images of different splits, for each group or cluster that is in several.
-        tied: number of units of several images that groups and clusters make.
         kept: number of images that are in the split of the earlier dataset.
     """
 
@@ -98,7 +97,6 @@ class Assignment:
     split_of: npt.NDArray[np.int64]
     bridging: Mapping[int, tuple[int, int]]
     leaks: Sequence[tuple[int, int]]
-    tied: int
     kept: int
 
     def counts(self) -> dict[str, int]:
@@ -153,7 +151,6 @@ def assign_splits(
         split_of=split_of,
         bridging=applied.bridging,
         leaks=split_units(units, split_of),
-        tied=int((np.bincount(units.unit_of) > 1).sum()),
         kept=int((old >= 0).sum()),
     )
 

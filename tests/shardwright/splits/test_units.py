@@ -46,7 +46,6 @@ def test_images_that_are_tied_together_are_in_one_split(groups, clusters):
     assert all(len({int(found.split_of[i]) for i in unit}) == 1 for unit in units)
     assert (found.split_of >= 0).all()
     assert not found.leaks
-    assert found.tied == sum(len(unit) > 1 for unit in units)
 
 
 @given(GROUPS, CLUSTERS, OLD)
