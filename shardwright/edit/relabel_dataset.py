@@ -373,9 +373,11 @@ class _Writer:
         example = LazyExample(payload)
         if self._form.names:
             height, width = (int(example.number(f"image/{side}") or 0) for side in ("height", "width"))
+            job = Job(ImageRow(key, "", 0))
+            for row in rows:
+                job.add(row)
             try:
-                frame = CoordinateFrame(height, width, UPRIGHT)
-                masks = [*read_masks(self._spec, Job(ImageRow(key, "", 0), rows), frame).values()]
+                masks = [*read_masks(self._spec, job, CoordinateFrame(height, width, UPRIGHT)).values()]
             except AnnotationError as error:
                 return RecordResult(key, None, REJECTED, error.code, str(error))
         return self._form.put(key, example, labels, masks)
