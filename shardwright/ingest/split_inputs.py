@@ -327,7 +327,7 @@ def image_groups(options: GroupConfig, surveyed: IngestInput) -> Groups:
 
     Raises:
         ConfigError: there is no such column.
-        CheckFailed: no image has a group, or all have the same.
+        CheckFailed: no image has a group, all have the same, or the groups are the classes.
     """
     keys = surveyed.listing.keys
     if options.regex is not None:
@@ -341,6 +341,9 @@ def image_groups(options: GroupConfig, surveyed: IngestInput) -> Groups:
     shown = f"the images are {', '.join(keys[:_SHOWN])}. {fix}"
     if not any(result.names):
         raise CheckFailed(f"{where} {none}; {shown}")
+    groups = set(result.names) - {""}
+    if groups <= set(surveyed.survey.classes):
+        raise CheckFailed(f"{where}: the groups are classes, so that each class would be in one split; {shown}")
     if len(keys) >= _MANY and len(set(result.names)) == 1 and not result.refused:
         raise CheckFailed(
             f"{where}: all {len(keys):,} images have the group {result.names[0]!r}, and one split; {shown}"

@@ -440,6 +440,11 @@ def _check_unlisted_option(task: str, unlisted: str, may_be_empty: bool) -> None
 def _no_images(listing: Listing, no_images: Mapping[int, Refusal]) -> UsageError:
     refused = [*no_images.values(), *listing.refused][:_SHOWN]
     shown = ", ".join(f"{refusal.key} ({refusal.code})" for refusal in refused)
+    if not refused:
+        return UsageError(
+            f"input.images: no images below {listing.root}, since all files there are taken for annotations "
+            "(input.labels.path). Name another folder."
+        )
     fix = "Check the path."
     if any(refusal.key.lower().endswith(".parquet") for refusal in refused):
         fix = (

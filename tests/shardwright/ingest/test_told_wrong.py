@@ -337,3 +337,18 @@ def test_one_group_of_all_images(tmp_path, group):
     raw = table(tmp_path, "image,label,clinic", lambda n: f"{'ab'[n % 2]},north")
     with pytest.raises(CheckFailed, match="all 12 images have the group"):
         run({**raw, "split": {"method": "group", "group": group}}, tmp_path / "out")
+
+
+@pytest.mark.parametrize("group", [{"column": "label"}, {"regex": "/?([ab])/"}])
+def test_groups_that_are_the_classes(tmp_path, group):
+    column = "column" in group
+    raw = table(tmp_path, "image,label", lambda n: "ab"[n % 2]) if column else folders(tmp_path, lambda n: "ab"[n % 2])
+    with pytest.raises(CheckFailed, match="the groups are classes, so that each class would be in one split"):
+        run({**raw, "split": {"method": "group", "group": group}}, tmp_path / "out")
+
+
+def test_photographs_that_are_given_for_their_own_masks(tmp_path):
+    raw = masks(tmp_path, 1)
+    raw["input"]["labels"]["path"] = raw["input"]["images"]
+    with pytest.raises(UsageError, match="all files there are taken for annotations"):
+        run(changed(raw, classes=["road"]), tmp_path / "out")
