@@ -279,7 +279,7 @@ def _tpu_slice(config: Config) -> tpu.TpuSlice | None:
     if trainer.machine is None:
         return None
     rented = trainer_slice("kubeflow.trainer", trainer.machine, trainer.topology, config.trainer.accelerator)
-    check_hosts("kubeflow.trainer", rented, config.trainer.hosts)
+    check_hosts("kubeflow.trainer", rented, config.trainer.hosts, trainer.slices)
     return rented
 
 
@@ -301,7 +301,7 @@ def add_jobset(config: Config, job: Mapping[str, Any], task: str = "Trainer") ->
     container = dict(containers(job))[task]
     container["args"] = ["--jobset", canonical_json(template), "--shared", shared, *container["args"]]
     role = "its service account needs a Role (`shardwright docs deploy/kubeflow`)"
-    return (f"{task} starts a JobSet of {rented.hosts} pods: {role}",)
+    return (f"{task} starts a JobSet of {config.trainer.hosts} pods: {role}",)
 
 
 def _add_variables(config: Config, job: dict[str, Any]) -> None:

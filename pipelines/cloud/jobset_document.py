@@ -1,7 +1,7 @@
-"""The JobSet that trains on a TPU slice of several hosts: one pod per host, started together.
+"""The JobSet that trains on TPU slices of several hosts: a Job for each slice, a pod for each host, started together.
 
 A task of Kubeflow Pipelines is one pod, so the Trainer's pod starts this set and waits for it
-(`shardwright.components.runtime.run_jobset`). That module adds the name of the set and the command of its pods.
+(`shardwright.components.runtime.run_jobset`). That module adds the name of the set, and command and places of its pods.
 
 Source of the fields: kubernetes-sigs/jobset at 08dfbdf, api/jobset/v1alpha2; of the hosts' names: its `Network`.
 """
@@ -69,14 +69,16 @@ def jobset_template(
     return {
         "apiVersion": API_VERSION,
         "kind": "JobSet",
-        # All pods on one slice, which is one node pool.
+        # All pods of a Job on one slice, which is one node pool.
         "metadata": {"annotations": _ONE_POOL, **_metadata(section.jobset)},
         "spec": {
             # With it comes the headless service that lets the pods find each other.
             "network": {"enableDNSHostnames": True, "publishNotReadyAddresses": True},
             "failurePolicy": failures,
             "ttlSecondsAfterFinished": _SECONDS_KEPT,
-            "replicatedJobs": [{"name": JOB, "replicas": 1, "template": {"spec": _job(found.hosts, template)}}],
+            "replicatedJobs": [
+                {"name": JOB, "replicas": section.trainer.slices, "template": {"spec": _job(found.hosts, template)}}
+            ],
         },
     }
 

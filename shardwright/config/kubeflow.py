@@ -68,6 +68,7 @@ class KubeflowTrainer(Section):
 
     machine: str | None = option(None, help="TPU machine type of the node pool, such as `ct5lp-hightpu-4t`.")
     topology: str | None = option(None, help="Topology of its slice, such as `2x2`.")
+    slices: int = option(1, least=1, help="Number of such slices, of several hosts each, that train together.")
     gpu: str | None = option(None, help="Resource that a device plugin offers, such as `nvidia.com/gpu`.")
     gpus: int = option(0, least=0, help="Number of GPUs.")
 
@@ -80,6 +81,9 @@ class KubeflowTrainer(Section):
                 "a TPU needs a machine and a topology",
                 "Give kubeflow.trainer.machine and kubeflow.trainer.topology, or neither.",
             )
+        if self.slices > 1 and self.machine is None:
+            problem = f"{self.slices} slices without a machine"
+            raise ConfigError(f"{path}.slices", problem, "Give kubeflow.trainer.machine and kubeflow.trainer.topology.")
         if (self.gpu is None) != (self.gpus == 0):
             problem = f"{self.gpus}, and kubeflow.trainer.gpu is {self.gpu or 'not set'}"
             raise ConfigError(f"{path}.gpus", problem, "Give both, or none.")
