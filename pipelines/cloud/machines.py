@@ -96,7 +96,7 @@ def trainer_slice(path: str, machine: str, topology: str | None, accelerator: st
         ConfigError: there is no such slice, or the trainer does not use it.
     """
     if topology is None:
-        known = tpu.topologies(machine) if machine in tpu.MACHINES else ("2x2",)
+        known = tpu.MACHINES[machine].topologies if machine in tpu.MACHINES else ("2x2",)
         raise ConfigError(f"{path}.topology", f"missing for {machine}", f"Use one of: {', '.join(known)}.")
     found = tpu.TpuSlice(machine, topology, path)
     if accelerator not in ("auto", "tpu"):
