@@ -8,7 +8,7 @@ from shardwright.errors import ConfigError
 from shardwright.pipelines import tpu
 from shardwright.pipelines.tpu import TpuSlice
 
-SLICES = [(name, topology) for name, machine in tpu._MACHINES.items() for topology in machine.topologies]
+SLICES = [(name, topology) for name, machine in tpu.MACHINES.items() for topology in machine.topologies]
 WRITTEN = {f"{TpuSlice(*names).generation}-{names[1]}" for names in SLICES}
 
 
@@ -56,7 +56,7 @@ def test_a_chip_of_the_seventh_generation_is_two_devices():
 
 
 def test_every_generation_and_machine_has_a_source_and_a_label():
-    assert {machine.generation for machine in tpu._MACHINES.values()} == set(tpu._GENERATIONS)
+    assert {machine.generation for machine in tpu.MACHINES.values()} == set(tpu._GENERATIONS)
     labels = [generation.label for generation in tpu._GENERATIONS.values()]
     assert len(set(labels)) == len(labels)
     named = {source.partition(":")[0] for machine in tpu.MACHINES for source in tpu.MACHINES[machine].sources}
