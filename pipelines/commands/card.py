@@ -42,7 +42,10 @@ def run(options: Namespace) -> int:
             f"--croissant: {options.path} is not a dataset. Give a folder that `shardwright ingest` wrote."
         )
     else:
-        text = _of_model(options)
+        start, family = family_of(options.path, options.search)
+        described = describe(start, family)
+        places = [evaluation["place"] for evaluation in described["evaluations"]]
+        text = model_card(described, _figures(places), _classes(start.place), _title(options))
     if target is None:
         return finish(options, {"text": text}, text.removesuffix("\n"))
     write_page(target, text)
@@ -61,13 +64,6 @@ def _of_dataset(options: Namespace, authored: dict[str, str]) -> str:
             return json.dumps(document, indent=1, ensure_ascii=False) + "\n"
         figures = figures_of(collect_page(dataset, progress=shown))
     return data_card(dataset.manifest, figures, _title(options))
-
-
-def _of_model(options: Namespace) -> str:
-    start, family = family_of(options.path, options.search)
-    described = describe(start, family)
-    places = [evaluation["place"] for evaluation in described["evaluations"]]
-    return model_card(described, _figures(places), _classes(start.place), _title(options))
 
 
 def _figures(places: list[str]) -> Figures | None:

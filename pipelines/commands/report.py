@@ -10,7 +10,7 @@ from shardwright.errors import UsageError
 from shardwright.pipelines.commands.files import new_page
 from shardwright.pipelines.commands.results import finish
 from shardwright.report.collect import Options
-from shardwright.report.page import Chapter, write_report
+from shardwright.report.page import write_report
 
 
 def run(options: Namespace) -> int:
@@ -20,22 +20,17 @@ def run(options: Namespace) -> int:
         folder = str(Path(options.dataset).absolute())
     out = options.out or f"{folder}.html"
     new_page("--out", out, options.dataset, force=options.force, title=r"[^\n]* · dataset [0-9a-f]{12}")
-    chapters = _model(options)
+    chapters = []
+    if options.evaluation is None and options.training is not None:
+        raise UsageError("--training: is shown only with --evaluation. Give both.")
+    for option, given in (("--evaluation", options.evaluation), ("--training", options.training)):
+        if given is not None and not os.path.isdir(given):
+            raise UsageError(f"{option}: there is no folder {given}. Give what the component wrote.")
+    if options.evaluation is not None:
+        from shardwright.pipelines.runs.summary import model_chapter_of
+
+        chapters.append(model_chapter_of(options.evaluation, options.training))
     file = write_report(options.dataset, out, chapters=chapters, options=Options(seed=options.seed), quiet=options.json)
     size = file.stat().st_size
     row = {"report": str(file), "bytes": size}
     return finish(options, row, f"{file}: {size / 1e6:.1f} MB; open it in a browser")
-
-
-def _model(options: Namespace) -> list[Chapter]:
-    """Returns the chapter of a trained model, if the call asks for one."""
-    if options.evaluation is None:
-        if options.training is not None:
-            raise UsageError("--training: is shown only with --evaluation. Give both.")
-        return []
-    for option, folder in (("--evaluation", options.evaluation), ("--training", options.training)):
-        if folder is not None and not os.path.isdir(folder):
-            raise UsageError(f"{option}: there is no folder {folder}. Give what the component wrote.")
-    from shardwright.pipelines.runs.summary import model_chapter_of
-
-    return [model_chapter_of(options.evaluation, options.training)]
