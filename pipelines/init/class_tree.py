@@ -39,6 +39,12 @@ from shardwright.pipelines.init.read_trial import (
 
 # The folder that an image lies in, whatever is above.
 _INNERMOST = r"(?P<label>[^/]+)/[^/]+$"
+# Parts of a collection, by who or what was recorded, or when.
+_RECORDED = re.compile(
+    r"(?:batch|part|patient|subject|video|seq(?:uence)?|scene|session|case|chunk|clip|camera|cam|site|flight|day|week|"
+    r"month)[ _-]?\d+|(?:19|20)\d\d(?:[_.-]?(?:0[1-9]|1[0-2])(?:[_.-]?[0-3]\d)?)|\d{3}[A-Z][A-Z0-9_]{4}",
+    re.I,
+)
 # A folder of images below each class, or below some parts of a set.
 _PARTS = re.compile(r"(?:im(?:age)?s?|imgs?|pictures?|photos?|masks?|labels?|annotations?)", re.I)
 
@@ -108,6 +114,9 @@ def _check_names(found: DetectedInput, classes: Sequence[str], loose: int) -> No
     elif len(classes) == 1:
         problem = f"the only folder that would be a class is {classes[0]}, and there is nothing to learn. Give a file "
         problem += "of labels (CSV, TSV, JSON lines or Parquet), or the folder that has one folder for each class."
+    elif all(map(_RECORDED.fullmatch, classes)):
+        problem = f"the folders are called after parts of a collection: {shorten(classes)}. Are these the classes?"
+        raise UsageError(f"{found.options[IMAGES]}: {problem}").with_readings(IMAGES_ALONE, BY_FOLDER)
     elif parts := [name for name in classes if _PARTS.fullmatch(name)]:
         problem = f"some images are in folders called after classes, others in {parts[0]}. {fix}"
     else:
