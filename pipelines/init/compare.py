@@ -82,11 +82,10 @@ class Trial:
 
     @property
     def chosen(self) -> Mapping[str, Any]:
-        """Returns the options that choose these annotations; of several files, with their images."""
-        several = self.best is not None and not isinstance(self.best.options.get(PATH), str)
-        return (
-            {path: self.best.options[path] for path in (IMAGES, PATH)} if several and self.best else {PATH: self.path}
-        )
+        """Returns the options that choose these annotations; of several files or folders, with their images."""
+        if self.best is None or self.best.options.get(PATH) == self.path:
+            return {PATH: self.path}
+        return {path: self.best.options[path] for path in (IMAGES, PATH, EXCLUDE) if path in self.best.options}
 
     @property
     def explained(self) -> frozenset[str]:
@@ -110,15 +109,17 @@ def try_all(folder: str, inventory: Inventory | None, labels: str | None, given:
         return [alone]
     trials: dict[str, Trial] = {}
     proposals = propose(inventory.keys, None if labels is None else inventory.below(labels))
-    for images, below in dict.fromkeys(proposals):
+    for images, below, exclude, shown in dict.fromkeys(proposals):
         if inventory.spans and is_several(below):
             continue  # A path of spans is not a glob, too.
         path = labels if labels is not None or below is None else inventory.named(below)
         if path is None:
             return [read_alone(inventory.named(images), inventory, given)]
-        trial = trials.setdefault(path, Trial(path))
+        name = inventory.named(shown) if shown else path
+        trial = trials.setdefault(name, Trial(name))
         if trial.best is None or trial.best.missing or trial.error is not None:
-            trial.add({IMAGES: inventory.named(images), PATH: path, **given})
+            without = {EXCLUDE: list(exclude)} if exclude else {}
+            trial.add({IMAGES: inventory.named(images), PATH: path, **without, **given})
     return list(trials.values())
 
 

@@ -31,15 +31,16 @@ _PLACES = re.compile(
     r"leftimg|ground|truth|input|pred(?:ict(?:ion)?s?)?)",
     re.I,
 )
-# Folders that hold another kind of masks of the same images, not another class.
+# Folders that hold another kind of masks of the same images, or those of another person, not another class.
 _KINDS = re.compile(
     r"(?:masks?|labels?|colou?rs?(?:maps?|masks?)?|instances?(?:ids?)?|panoptic|semantic|(?:train|label)?ids?|rgb|"
-    r"gr[ae]y|polygons|[_ -])+",
+    r"gr[ae]y|polygons|(?:1st|2nd|first|second)|(?:observer|annotator|rater|expert|reader|grader|ho)s?|[0-9]|[_ -])+",
     re.I,
 )
-MASK_WORDS = re.compile(
-    r"mask|label|annot|seg|semantic|instance|panoptic|boundar|ground.?truth|trimap|manual|(?:^|[_-])gt|^gt|^targets?$",
-    re.I,
+_SEEN = re.compile(r"(?:[Ww]ith(?:out)?|[Nn]on?|[Nn]ot)(?=[_ -]|[A-Z])")
+# Annotations of something else than classes, or made of others.
+DERIVED = re.compile(
+    r"instances?$|panoptic|colou?r|rgb|caption|keypoint|stuff|edge|boundar|depth|distance|pred|few.?shot", re.I
 )
 LOSSLESS = (".png", ".gif", ".bmp", ".tif", ".tiff")
 _MARK = re.compile(r"[_. -]+")
@@ -122,8 +123,13 @@ def is_derived(stem: str, stems: Collection[str]) -> bool:
 
 
 def is_place(folder: str) -> bool:
-    """Returns whether a folder is called after what a data set consists of, as `train_images` or `gtFine` is."""
-    return any(_PLACES.fullmatch(word) or split_word(word) for word in _WORD.findall(folder))
+    """Returns whether a folder is called after what a data set consists of, as `train_images` or `gtFine` is.
+
+    `with_mask` is not: it says what is to be seen.
+    """
+    return not _SEEN.match(folder) and any(
+        _PLACES.fullmatch(word) or split_word(word) for word in _WORD.findall(folder)
+    )
 
 
 def is_handful(files: int, others: int) -> bool:

@@ -12,15 +12,12 @@ from shardwright.errors import CheckFailed, Reading, ShardwrightError, UsageErro
 from shardwright.formats.base import SEGMENTATION, ClassesInText
 from shardwright.pipelines.init.choose_split import ChosenSplit
 from shardwright.pipelines.init.image_sample import ImageSample
+from shardwright.pipelines.init.inventory import DERIVED
 from shardwright.pipelines.init.read_trial import PATH, DetectedInput
 from shardwright.running.progress import counted
 
 _MOST_ANSWERS, _MOST_CLASSES, _MOST_DEPTH = 3, 5, 2
 _LIMITS = ("rejects.",)
-# Annotations of something else than classes, or made of others.
-_DERIVED = re.compile(
-    r"instances?$|panoptic|colou?r|rgb|caption|keypoint|stuff|edge|boundar|depth|pred|few.?shot", re.I
-)
 
 
 class Decision(NamedTuple):
@@ -65,7 +62,7 @@ def _rank(answer: Reading) -> tuple[int, bool, bool, bool]:
     kind = os.path.basename(str(answer.options[PATH]).rstrip("/"))
     by_color = re.search(r"\bcolor_[0-9a-f]{6}:", answer.meaning) is not None
     by_word = re.search(r"[^\W\d_][\w ]*: [\d,]+[,;]", answer.meaning) is not None
-    return len(answer.options), _DERIVED.search(kind) is not None, by_color, not by_word
+    return len(answer.options), DERIVED.search(kind) is not None, by_color, not by_word
 
 
 def _answers(

@@ -25,10 +25,10 @@ from shardwright.errors import Reading, ShardwrightError, UsageError
 from shardwright.formats.base import SEGMENTATION, shorten
 from shardwright.formats.class_folders import IMAGES_ALONE
 from shardwright.formats.image_names import FileEnds, base_stem
+from shardwright.formats.mask_names import MASK_WORDS
 from shardwright.label_formats import BY_NAME, FILES, MASKS, WITHOUT_PATH
 from shardwright.pipelines.init.inventory import (
     LOSSLESS,
-    MASK_WORDS,
     Inventory,
     common_folder,
     folders_above,
@@ -111,12 +111,14 @@ def limit_to_set(
     of_labels = {inventory.below(attached.path(i)) for i in range(len(attached.keys))} if attached is not None else ()
     others = [key for key in inventory.images if key not in explained and key not in of_labels]
     others = [key for key in others if key in inside or not (labels and is_in(key, [labels]))]
+    aside = found.options.get(EXCLUDE, ())
+    others = [key for key in others if key in inside or not (aside and is_in(key, [base]))]
     _check_asides(found, inventory)
     if IMAGES not in given and found.format not in WITHOUT_PATH:
         _check_formats(found, inventory, explained)
     limits = _stated_folders(inventory, labels)
     left: list[_Group] = []
-    notes = []
+    notes = [f"left out: {shorten(aside)}, other pictures of the same images"] if aside else []
     for group in _groups(others, explained):
         if not any(key in inside for key in group.keys) and (IMAGES in given or found.format in WITHOUT_PATH):
             continue

@@ -403,7 +403,7 @@ class MaskEvidence:
             if framed:
                 classes = {**_named([0]), **(ids or _named(lower))}
                 around = f"{white} is the background, and 0 is a class: {totals.share([0])}"
-                readings.append(Reading(around, {_CLASSES: classes, _UNLISTED: "background"}))
+                readings.insert(0, Reading(around, {_CLASSES: classes, _UNLISTED: "background"}))
         place = totals.first[lower[0]]
         how = "never in the same mask" if not totals.mixed else "not drawn around them"
         shown = shorten([str(value) for value in lower], _SHOWN_COLORS)

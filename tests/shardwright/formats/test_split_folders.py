@@ -49,9 +49,9 @@ def test_the_folders_below_splits_are_the_classes(splits, label_format):
 
 
 def test_splits_below_an_images_folder_and_images_folders_below_splits():
-    survey, _ = read(["images/train/daisy/1.jpg", "images/val/rose/2.jpg"])
+    survey, _ = read(["images/train/daisy/1.jpg", "images/train/rose/1.jpg", "images/val/rose/2.jpg"])
     assert survey.classes == ("daisy", "rose")
-    survey, _ = read(["train/images/daisy/1.jpg", "val/images/rose/2.jpg"])
+    survey, _ = read(["train/images/daisy/1.jpg", "train/images/rose/1.jpg", "val/images/rose/2.jpg"])
     assert survey.classes == ("daisy", "rose")
 
 
@@ -145,7 +145,7 @@ def test_classes_detected_and_the_same_given_are_read_alike():
         ["train/daisy/1.jpg", "val/rose/2.jpg"],
         ["train/1.jpg", "car/1.jpg", "bus/1.jpg"],
         ["images/train/daisy/1.jpg", "images/test/rose/2.jpg"],
-        ["train/images/daisy/1.jpg", "val/images/rose/2.jpg"],
+        ["train/images/daisy/1.jpg", "train/images/rose/1.jpg", "val/images/rose/2.jpg"],
         ["test/0/1.jpg", "train/1/1.jpg"],
     )
     for keys in trees:
