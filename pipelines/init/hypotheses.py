@@ -140,7 +140,7 @@ def _in_parts(pictures: Sequence[str]) -> list[Hypothesis]:
     several = Counter(frozenset(kinds) for part, kinds in inside.items() if part and len(kinds) > 2)
     kinds, count = max(several.items(), key=lambda entry: entry[1], default=(frozenset[str](), 0))
     parts = [part for part in inside if inside[part] == kinds]
-    if count < 2 or len({part.count("/") for part in parts}) > 1:
+    if count < 2 or any(map(stated_split, kinds)) or len({part.count("/") for part in parts}) > 1:
         return []
     whole = common_folder(f"{part}/" for part in parts)
     below = "*/" * (parts[0].count("/") + 1 - (whole.count("/") + 1 if whole else 0))

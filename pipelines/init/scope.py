@@ -115,7 +115,7 @@ def limit_to_set(
     others = [key for key in others if key in inside or not (aside and is_in(key, [base]))]
     _check_asides(found, inventory)
     if IMAGES not in given and found.format not in WITHOUT_PATH:
-        _check_formats(found, inventory, explained)
+        _check_formats(found, inventory, explained, of_labels)
     limits = _stated_folders(inventory, labels)
     left: list[_Group] = []
     notes = [f"left out: {shorten(aside)}, other pictures of the same images"] if aside else []
@@ -193,7 +193,9 @@ def _check_asides(found: DetectedInput, inventory: Inventory) -> None:
         )
 
 
-def _check_formats(found: DetectedInput, inventory: Inventory, explained: Collection[str]) -> None:
+def _check_formats(
+    found: DetectedInput, inventory: Inventory, explained: Collection[str], of_labels: Collection[str]
+) -> None:
     """Checks that no image is there in several formats, in folders with the same names.
 
     Raises:
@@ -211,14 +213,19 @@ def _check_formats(found: DetectedInput, inventory: Inventory, explained: Collec
         return
     path = found.options.get(PATH)
     whole = isinstance(path, str) and not inventory.below(path)
+    parts = {
+        top: [[key for key in keys if is_in(key, [top])] for keys in (explained, of_labels)] for top in sorted(tops)
+    }
     problem = f"{shorten(sorted(tops))} hold images of the same names in several formats, as copies of a set do"
     raise UsageError(f"{absolute(inventory.folder)}: {problem}. Choose one.").with_readings(
         *(
             Reading(
                 f"the set is {top} alone",
-                {IMAGES: inventory.named(top), **({PATH: inventory.named(top)} if whole else {})},
+                {IMAGES: inventory.named(common_folder(images)), PATH: inventory.named(common_folder(masks))}
+                if whole
+                else {IMAGES: inventory.named(top)},
             )
-            for top in sorted(tops)
+            for top, (images, masks) in parts.items()
         )
     )
 
