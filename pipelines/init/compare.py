@@ -151,7 +151,12 @@ def choose(folder: str, trials: Sequence[Trial], given: Mapping[str, Any]) -> Tr
     """
     possible = _compare([trial for trial in trials if trial.is_possible], given)
     if len(possible) > 1:
-        raise _several(folder, possible)
+        paths = [str(trial.path) for trial in possible]
+        problem = f"{folder}: several files may be its annotations: {shorten(paths, len(paths))}."
+        raise UsageError(f"{problem} Name one of them after the folder.").with_readings(
+            *_as_classes(possible),
+            *(Reading(f"the annotations are {trial.path}", trial.chosen) for trial in possible),
+        )
     return next(iter(possible), trials[0])
 
 
@@ -240,15 +245,6 @@ def _is_referred_to(folder: str | None, possible: Sequence[Trial]) -> bool:
         if attached is not None and any(attached.path(i).startswith(inside) for i in range(len(attached.keys))):
             return True
     return False
-
-
-def _several(folder: str, possible: Sequence[Trial]) -> UsageError:
-    paths = [trial.path for trial in possible if trial.path is not None]
-    problem = f"{folder}: several files may be its annotations: {shorten(paths, len(paths))}. Name one of them after"
-    return UsageError(f"{problem} the folder.").with_readings(
-        *_as_classes(possible),
-        *(Reading(f"the annotations are {trial.path}", trial.chosen) for trial in possible if trial.path is not None),
-    )
 
 
 def _as_classes(possible: Sequence[Trial]) -> list[Reading]:

@@ -69,10 +69,14 @@ class Inventory:
     @staticmethod
     def of(folder: str) -> Inventory | None:
         """Lists a folder; returns `None` for a glob, one file, and spans that are not there yet."""
-        newest = _newest_span(folder) if "{" in folder else ""
-        if has_wildcard(folder) or ("{" in folder and not newest):
+        if has_wildcard(folder):
             return None
-        root = newest or absolute(folder)
+        # The newest span shows how all of them look.
+        spans = SpanPath.parse("input.images", absolute(folder)) if "{" in folder else None
+        newest = [span.path for span in spans.find(list_names)[-1:] if is_folder(span.path)] if spans else []
+        if "{" in folder and not newest:
+            return None
+        root = newest[0] if newest else absolute(folder)
         listing = list_inputs(root, one_file=True)
         if len(listing.keys) == 1 and listing.path(0) == root:
             return None
@@ -97,13 +101,6 @@ class Inventory:
     def named(self, key: str) -> str:
         """Returns the path of a file or folder as the configuration has it."""
         return os.path.join(self.folder, key) if key else self.folder
-
-
-def _newest_span(folder: str) -> str:
-    """Returns the folder of the newest span, which shows how all of them look; empty if there is none."""
-    spans = None if has_wildcard(folder) else SpanPath.parse("input.images", absolute(folder))
-    found = spans.find(list_names) if spans is not None else []
-    return found[-1].path if found and is_folder(found[-1].path) else ""
 
 
 def is_aside(folder: str) -> bool:

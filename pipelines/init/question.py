@@ -116,14 +116,8 @@ def describe(decision: Decision) -> str:
 def _by_class(decision: Decision) -> dict[str, int]:
     """Returns the number of images of each class; nothing where it is in masks that were not all read."""
     found, _, sample = decision
-    surveyed = found.surveyed
-    classes = surveyed.survey.classes
     if sample.is_whole:
-        return {name: sample.classes[name] for name in classes if sample.classes[name]}
-    if isinstance(surveyed.source.dialect, ClassesInText):
+        return {name: sample.classes[name] for name in found.surveyed.survey.classes if sample.classes[name]}
+    if isinstance(found.surveyed.source.dialect, ClassesInText):
         return {}
-    images: dict[int, set[int]] = {}
-    for annotation in surveyed.source.annotations():
-        if annotation.label >= 0 and annotation.image not in surveyed.rejected:
-            images.setdefault(annotation.label, set()).add(annotation.image)
-    return {name: len(images[label]) for label, name in enumerate(classes) if label in images}
+    return {name: count for name, count in found.images_of.items() if count}

@@ -103,7 +103,10 @@ def limit_to_set(
     if inventory is None or inventory.spans or {EXCLUDE, UNLISTED_IMAGES} & set(given):
         return _reread(found, options, ())
     base = inventory.below(found.surveyed.listing.root)
-    of_classes = _pictures_about(found)
+    # Folders called after pictures about a set, which would be classes.
+    by_folder = found.format in WITHOUT_PATH and CLASSES not in found.options
+    asides = set(filter(is_aside, found.surveyed.survey.classes if by_folder else ()))
+    of_classes = {key for key in found.explained if asides & {*key.split("/")[:-1]}} if asides else set()
     explained = {os.path.join(base, key) for key in found.explained if key not in of_classes}
     inside = {os.path.join(base, key) for key in found.surveyed.listing.keys}
     labels = inventory.below(str(found.options.get(PATH) or inventory.folder))
@@ -163,14 +166,6 @@ def _narrow(
 
 def _from(base: str, path: str) -> str:
     return path.removeprefix(f"{base}/") if base else path
-
-
-def _pictures_about(found: DetectedInput) -> set[str]:
-    """Returns the keys in folders that would be classes, and are called after pictures about a set."""
-    if found.format not in WITHOUT_PATH or CLASSES in found.options:
-        return set()
-    asides = set(filter(is_aside, found.surveyed.survey.classes))
-    return {key for key in found.explained if asides & {*key.split("/")[:-1]}} if asides else set()
 
 
 def _check_asides(found: DetectedInput, inventory: Inventory) -> None:
@@ -284,24 +279,14 @@ def _why_not(group: _Group, explained: Collection[str], limits: Sequence[str], f
         if all(key.lower().endswith(LOSSLESS) for key in group.keys) and MASK_WORDS.search(name):
             return "called after masks"
         # Where folders are classes, this may be one, unless it is smaller than all others, of which there are several.
-        others = [count for name, count in _counts(found).items() if not is_aside(name)] if is_aside(folder) else []
-        if is_aside(folder) and (
-            found.format not in WITHOUT_PATH or (few and len(others) > 1 and len(group.keys) < min(others))
-        ):
+        by_table = found.format not in WITHOUT_PATH
+        others = [] if by_table else [count for name, count in found.images_of.items() if not is_aside(name)]
+        if is_aside(folder) and (by_table or (few and len(others) > 1 and len(group.keys) < min(others))):
             return "called after pictures about a set, and none has annotations"
         stems = {base_stem(key) for key in explained}
-        if found.format not in WITHOUT_PATH and all(is_derived(base_stem(key), stems) for key in group.keys):
+        if by_table and all(is_derived(base_stem(key), stems) for key in group.keys):
             return added
     return "none has annotations" if few and not split_word(name) else ""
-
-
-def _counts(found: DetectedInput) -> dict[str, int]:
-    """Returns the images of each class whose folders or names state it; nothing of other formats."""
-    names = found.surveyed.survey.classes if found.format in WITHOUT_PATH else ()
-    counts = dict.fromkeys(names, 0)
-    for annotation in found.surveyed.source.annotations() if names else ():
-        counts[names[annotation.label]] += 1
-    return counts
 
 
 def _stated_folders(inventory: Inventory, labels: str) -> list[str]:

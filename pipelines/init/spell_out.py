@@ -87,7 +87,10 @@ def resolve_input(decision: Decision) -> ResolvedInput:
     config = _with_size(config, found.options, sample, comments)
     survey = found.surveyed.survey
     trainable = bool(survey.classes)
-    notes = [*found.notes, _counted(found.surveyed, sample)]
+    listing = found.surveyed.listing
+    size = f", mostly {sample.size[0]}x{sample.size[1]}" if sample.size else ""
+    counts = f"{counted(len(listing.keys), 'image')}, {sum(listing.sizes) / 1e6:,.1f} MB{size} (height x width)"
+    notes = [*found.notes, counts]
     notes += [comments[_FORMATS]] if sample.formats else []
     if config.input.labels.boxes:
         notes.append(_BOXES)
@@ -107,7 +110,9 @@ def yaml_text(resolved: ResolvedInput, header: list[str]) -> str:
     lines = [*map(escape, header), ""]
     comments = {**_COMMENTS, **resolved.comments}
     values = plain_values(resolved.config)
-    defaults = plain_values(_defaults(resolved.config))
+    config = resolved.config
+    plain = Config(name=config.name, task=config.task, input=InputConfig(images=config.input.images))
+    defaults = plain_values(plain)
     known = {**_SECTIONS, **(_OF_TRAINING if resolved.trainable else {})}
     # The others are those that --set gave.
     given = {name: () for name in values if name not in {*_SECTIONS, *_OF_TRAINING} and values[name] != defaults[name]}
@@ -133,12 +138,6 @@ def _reasons(found: DetectedInput) -> dict[str, str]:
     if left:
         comments["input.exclude" if found.config.input.exclude else "input.images"] = f"Left out: {'; '.join(left)}."
     return comments
-
-
-def _counted(surveyed: IngestInput, sample: ImageSample) -> str:
-    size = f", mostly {sample.size[0]}x{sample.size[1]}" if sample.size else ""
-    images = counted(len(surveyed.listing.keys), "image")
-    return f"{images}, {sum(surveyed.listing.sizes) / 1e6:,.1f} MB{size} (height x width)"
 
 
 def _input(found: DetectedInput, comments: dict[str, str]) -> InputConfig:
@@ -195,10 +194,6 @@ def _with_size(config: Config, options: Mapping[str, Any], sample: ImageSample, 
 
 def _multiple(side: float) -> int:
     return max(_STEP, round(side / _STEP) * _STEP)
-
-
-def _defaults(config: Config) -> Config:
-    return Config(name=config.name, task=config.task, input=type(config.input)(images=config.input.images))
 
 
 def _chosen(section: Mapping[str, Any], defaults: Mapping[str, Any], always: tuple[str, ...]) -> dict[str, Any]:
