@@ -270,8 +270,20 @@ def _mask_folders(keys: Sequence[str]) -> set[str]:
         named = {folder for folder in named if not _PHOTOGRAPHS.search(folder.split("/")[-1])}
     highest = {folder for folder in named if not named & folders_above([folder])}
     others = [key for key in keys if has_image_ending(key) and not is_below(key, highest)]
-    deepest = [_deepest(folder, keys, common_folder(others)) for folder in highest] if others else []
-    return {kind for folder in deepest for kind in _kinds(folder, keys)}
+    found = set()
+    for folder in highest if others else ():
+        # The folder that has them all, if it is no class: called after masks, too, or as images are, such as `480p`.
+        inside = [key for key in keys if has_image_ending(key) and is_below(key, [folder])]
+        deepest = common_folder(inside)
+        further = deepest.split("/")[folder.count("/") + 1 :]
+        alike = bool(further) and f"/{common_folder(others)}".endswith("/" + "/".join(further))
+        place = deepest if alike or all(map(MASK_WORDS.search, further)) else folder
+        # Folders in it that are called after kinds of masks are no classes.
+        below = [key[len(place) + 1 :] for key in inside]
+        kinds = {key.partition("/")[0] for key in below}
+        several = len(kinds) > 1 and all("/" in key for key in below) and all(map(is_kind_of_masks, kinds))
+        found |= {f"{place}/{kind}" for kind in kinds} if several else {place}
+    return found
 
 
 def _lossy_masks(keys: Sequence[str]) -> list[str]:
@@ -283,25 +295,6 @@ def _lossy_masks(keys: Sequence[str]) -> list[str]:
             stems.setdefault(folder, set()).add(os.path.splitext(name)[0])
     named = [folder for folder in stems if re.search("masks?$", folder, re.IGNORECASE)]
     return [one for one in named if any(other != one and stems[one] <= names for other, names in stems.items())]
-
-
-def _deepest(masks: str, keys: Sequence[str], images: str) -> str:
-    """Returns the folder in a folder of masks that has them all, if it is no class.
-
-    It is called after masks, too, or as in the folder of the images, such as `480p`.
-    """
-    inside = common_folder([key for key in keys if has_image_ending(key) and is_below(key, [masks])])
-    further = inside.split("/")[masks.count("/") + 1 :]
-    alike = bool(further) and f"/{images}".endswith("/" + "/".join(further))
-    return inside if alike or all(map(MASK_WORDS.search, further)) else masks
-
-
-def _kinds(masks: str, keys: Sequence[str]) -> list[str]:
-    """Returns the folders in a folder of masks that are called after kinds of masks; itself where these are classes."""
-    below = [key[len(masks) + 1 :] for key in keys if key.startswith(f"{masks}/") and has_image_ending(key)]
-    inside = {key.partition("/")[0] for key in below}
-    several = len(inside) > 1 and all("/" in key for key in below) and all(map(is_kind_of_masks, inside))
-    return sorted(f"{masks}/{name}" for name in inside) if several else [masks]
 
 
 def _has_pairs(images: Sequence[str]) -> bool:

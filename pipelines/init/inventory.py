@@ -13,7 +13,7 @@ from shardwright.config.split import split_word
 from shardwright.dataset.outputs import is_below, output_folders
 from shardwright.images.header import has_image_ending
 from shardwright.pipelines.init.read_trial import absolute
-from shardwright.storage import is_folder, list_inputs, list_names
+from shardwright.storage import Listing, is_folder, list_inputs, list_names
 from shardwright.storage.listing import has_wildcard
 from shardwright.storage.spans import SpanPath
 
@@ -97,6 +97,10 @@ class Inventory:
         whole = absolute(path).rstrip("/")
         whole = whole if not self.spans else whole.replace(absolute(self.folder).rstrip("/"), root, 1)
         return "" if whole == root else whole.removeprefix(root + "/")
+
+    def files_of(self, listing: Listing | None) -> set[str]:
+        """Returns the files of a listing as paths below this folder."""
+        return set() if listing is None else {self.below(listing.path(i)) for i in range(len(listing.keys))}
 
     def named(self, key: str) -> str:
         """Returns the path of a file or folder as the configuration has it."""

@@ -136,9 +136,9 @@ def other_notes(
         for same in kinds.values()
     ]
     if inventory is not None and not inventory.spans and not is_remote(inventory.root) and found.format != TFRECORD:
-        listing, attached = found.surveyed.listing, found.surveyed.source.attachments()
-        files = [one.path(i) for one in (listing, attached) if one is not None for i in range(len(one.keys))]
-        used = {inventory.below(path) for path in {*files, found.surveyed.labels or "", *found.surveyed.further}}
+        surveyed = found.surveyed
+        used = inventory.files_of(surveyed.listing) | inventory.files_of(surveyed.source.attachments())
+        used |= {inventory.below(path) for path in (surveyed.labels or "", *surveyed.further)}
         rest = [key for key in inventory.keys if not (key in used or has_image_ending(key))]
         rest = [key for key in rest if not key.lower().endswith(_NO_DATA)]
         notes += [f"not used: {_listed(rest)}"] if rest else []

@@ -96,7 +96,11 @@ def describe(decision: Decision) -> str:
     found, split, sample = decision
     surveyed = found.surveyed
     parts = [counted(len(surveyed.listing.keys) - len(surveyed.rejected), "image")]
-    by_class = _by_class(decision)
+    by_class: Mapping[str, int] = {}
+    if sample.is_whole:
+        by_class = {name: sample.classes[name] for name in surveyed.survey.classes if sample.classes[name]}
+    elif not isinstance(surveyed.source.dialect, ClassesInText):  # Not all masks were read.
+        by_class = {name: count for name, count in found.images_of.items() if count}
     if by_class:
         shown = [f"{name}: {by_class[name]:,}" for name in list(by_class)[:_MOST_CLASSES]]
         more = len(by_class) - len(shown)
@@ -111,13 +115,3 @@ def describe(decision: Decision) -> str:
         codes = Counter(refusal.code for refusal in surveyed.rejected.values())
         parts.append("rejected: " + ", ".join(f"{code} {count:,}" for code, count in sorted(codes.items())))
     return "; ".join(parts)
-
-
-def _by_class(decision: Decision) -> dict[str, int]:
-    """Returns the number of images of each class; nothing where it is in masks that were not all read."""
-    found, _, sample = decision
-    if sample.is_whole:
-        return {name: sample.classes[name] for name in found.surveyed.survey.classes if sample.classes[name]}
-    if isinstance(found.surveyed.source.dialect, ClassesInText):
-        return {}
-    return {name: count for name, count in found.images_of.items() if count}

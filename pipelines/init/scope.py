@@ -110,17 +110,17 @@ def limit_to_set(
     explained = {os.path.join(base, key) for key in found.explained if key not in of_classes}
     inside = {os.path.join(base, key) for key in found.surveyed.listing.keys}
     labels = inventory.below(str(found.options.get(PATH) or inventory.folder))
-    attached = found.surveyed.source.attachments()
-    of_labels = {inventory.below(attached.path(i)) for i in range(len(attached.keys))} if attached is not None else ()
-    others = [key for key in inventory.images if key not in explained and key not in of_labels]
-    others = [key for key in others if key in inside or not (labels and is_in(key, [labels]))]
+    of_labels = inventory.files_of(found.surveyed.source.attachments())
+    # What a hypothesis leaves out itself are other pictures of the same images.
     aside = found.options.get(EXCLUDE, ())
-    others = [key for key in others if key in inside or not (aside and is_in(key, [base]))]
+    known = [*([labels] if labels else []), *([base] if aside else [])]
+    others = [key for key in inventory.images if key not in explained and key not in of_labels]
+    others = [key for key in others if key in inside or not is_in(key, known)]
     _check_asides(found, inventory)
     if IMAGES not in given and found.format not in WITHOUT_PATH:
         _check_formats(found, inventory, explained, of_labels)
     limits = _stated_folders(inventory, labels)
-    left: list[_Group] = []
+    left = []
     notes = [f"left out: {shorten(aside)}, other pictures of the same images"] if aside else []
     for group in _groups(others, explained):
         if not any(key in inside for key in group.keys) and (IMAGES in given or found.format in WITHOUT_PATH):
@@ -136,10 +136,8 @@ def limit_to_set(
     if found.format in WITHOUT_PATH:
         # Without some of the images, others could seem to be the classes.
         options = {**options, FORMAT: found.format}
-    elif IMAGES not in given:
-        again = _narrow(found, inventory, options, explained, left)
-        if again is not None:
-            return _reread(again, {**options, IMAGES: again.options[IMAGES]}, notes)
+    elif IMAGES not in given and (again := _narrow(found, inventory, options, explained, left)) is not None:
+        return _reread(again, {**options, IMAGES: again.options[IMAGES]}, notes)
     excluded = [*options.get(EXCLUDE, ()), *(_from(base, one) for one in patterns)]
     return _reread(found, {**options, EXCLUDE: excluded}, notes)
 

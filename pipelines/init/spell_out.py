@@ -15,7 +15,6 @@ from shardwright.formats.classes import as_integer
 from shardwright.images.colors import COLOR, show_value
 from shardwright.ingest.survey import IngestInput
 from shardwright.pipelines.commands.validate import plain_values
-from shardwright.pipelines.init.choose_split import ChosenSplit
 from shardwright.pipelines.init.image_sample import ImageSample
 from shardwright.pipelines.init.question import Decision
 from shardwright.pipelines.init.read_trial import DetectedInput
@@ -83,7 +82,13 @@ def resolve_input(decision: Decision) -> ResolvedInput:
         shown = ", ".join(sorted(sample.formats))
         stored = config.images.unsupported_formats
         comments[_FORMATS] = f"Some images are {shown}; they are stored as {stored}. Or: jpeg, png, or reject."
-    config = _with_split(config, found, split, comments)
+    comments["split.method"] = split.comment
+    evaluator = config.evaluator
+    if "evaluator.split" not in found.options:  # One that has images.
+        there = [name for name in split.config.names if split.counts.get(name)] or list(split.config.names)
+        judged = next((name for name in ("test", "eval", "train") if name in there), there[0])
+        evaluator = replace(evaluator, split=judged)
+    config = replace(config, split=split.config, evaluator=evaluator)
     config = _with_size(config, found.options, sample, comments)
     survey = found.surveyed.survey
     trainable = bool(survey.classes)
@@ -163,16 +168,6 @@ def _classes(surveyed: IngestInput) -> Mapping[str, int | None] | None:
     if survey.classes and len(set(known.values())) == len(survey.classes):
         return {name: known[name] for name in sorted(known, key=known.__getitem__)}
     return dict.fromkeys(survey.classes) or None
-
-
-def _with_split(config: Config, found: DetectedInput, split: ChosenSplit, comments: dict[str, str]) -> Config:
-    """Takes the splits that were chosen, and evaluates on one that has images."""
-    comments["split.method"] = split.comment
-    if "evaluator.split" in found.options:
-        return replace(config, split=split.config)
-    there = [name for name in split.config.names if split.counts.get(name)] or list(split.config.names)
-    judged = next((name for name in ("test", "eval", "train") if name in there), there[0])
-    return replace(config, split=split.config, evaluator=replace(config.evaluator, split=judged))
 
 
 def _with_size(config: Config, options: Mapping[str, Any], sample: ImageSample, comments: dict[str, str]) -> Config:

@@ -48,7 +48,7 @@ SUFFIXES = {
 _CITYSCAPES = "_leftImg8bit"
 # Suffixes of images whose masks have another suffix in that place.
 _IMAGE_SUFFIXES = ("_img", "_image", "_im", "_sat", "_rgb")
-_SAME, _FOLDER, _CLASS_SUFFIX, _CLASS_PREFIX = "same path", "folder per class", "class suffix", "class prefix"
+_SAME, _FOLDER, _CLASS_SUFFIX, CLASS_PREFIX = "same path", "folder per class", "class suffix", "class prefix"
 _INNER_FOLDER = "folder per class in each folder"
 _OBJECTS, ONE_CLASS = "a folder of objects for each image", "mask"
 _OBJECT_FOLDERS = ("masks", "mask", "objects")
@@ -322,6 +322,14 @@ def detect_mask_layout(
     return replace(best[0], reason=reason)
 
 
+def beside_photographs(masks: Sequence[str], photographs: ImageStems) -> Iterator[MaskLayout]:
+    """Yields the layouts of files without loss that may be masks of JPEGs next to them, as `a.png` of `a.jpg`."""
+    yield MaskLayout(_SAME, "", False, _same)
+    yield from _by_varying_part(masks, photographs, {})
+    yield MaskLayout(_CLASS_SUFFIX, "", True, _by_class_in_name(photographs, None, prefix=False))
+    yield MaskLayout(CLASS_PREFIX, "", True, _by_class_in_name(photographs, None, prefix=True))
+
+
 def _first_kind(best: Sequence[MaskLayout]) -> Sequence[MaskLayout]:
     """Returns the first of several kinds of masks of Cityscapes; other layouts that are even stay as they are."""
     kinds = {layout: [kind for kind in _KINDS if layout.name.endswith(f"_{kind}")] for layout in best}
@@ -351,7 +359,7 @@ def _layouts(
     yield MaskLayout(_FOLDER, "", True, _by_folder(classes), pattern="^(?P<label>[^/]+)/(?P<image>.+)$")
     yield MaskLayout(_INNER_FOLDER, "", True, _by_inner_folder(classes))
     yield MaskLayout(_CLASS_SUFFIX, "", True, _by_class_in_name(images, classes, prefix=False))
-    yield MaskLayout(_CLASS_PREFIX, "", True, _by_class_in_name(images, classes, prefix=True))
+    yield MaskLayout(CLASS_PREFIX, "", True, _by_class_in_name(images, classes, prefix=True))
     if classes is None or len(classes) == 1:
         label = next(iter(classes or ()), ONE_CLASS)
         yield MaskLayout(_OBJECTS, "", True, _by_object_folder(images, label), objects=True)
@@ -364,17 +372,15 @@ def _by_varying_part(masks: Sequence[str], images: ImageStems, pairs: Mapping[st
     is equal. Names may differ in upper and lower case, and in an extension within them (`1.jpg_0`, `1.png_0`).
     """
     keys = [key for i, key in enumerate(images.keys) if i not in images.skip]
-    if len(masks) < 2:
+    if len(masks) < 2 or not keys:
         return
     for simplify, channel, how in (
         (str, False, ""),
         (str, True, ""),
         (_simple, False, ", in lower case and without extensions"),
     ):
-        (of_masks, shown), (of_images, instead) = (
-            _varying(masks, simplify, pairs),
-            _varying(keys, simplify, {}, channel),
-        )
+        of_masks, shown = _varying(masks, simplify, pairs)
+        of_images, instead = _varying(keys, simplify, {place.images: place for place in pairs.values()}, channel)
         by_part = dict(zip(of_images, map(key_stem, keys), strict=True))
         if len(by_part) < len(keys) or len(set(of_masks)) < len(masks) or not by_part.keys() >= set(of_masks):
             continue
@@ -390,11 +396,27 @@ def _varying(
 ) -> tuple[list[str], str]:
     """Returns the folder and the part of each name that is not common to all, and how the names look.
 
-    A number at the end of all is a part of what differs, unless it is nnU-Net's number of a channel.
+    Of pairs of folders, that is what is not common to all of the folder: `1_training.tif`, and `2_test.tif` in another.
     """
     folders = [key.rpartition("/")[0] for key in keys]
     folders = [simplify(pairs[folder].images if folder in pairs else folder) for folder in folders]
     names = [simplify(base_stem(key)) for key in keys]
+    together: dict[str, list[str]] = {}
+    for folder, name in zip(folders, names, strict=True):
+        together.setdefault(folder if pairs else "", []).append(name)
+    ends = {folder: _common_ends(group, channel) for folder, group in together.items()}
+    varying = []
+    for folder, name in zip(folders, names, strict=True):
+        begin, end = ends[folder if pairs else ""]
+        varying.append(f"{folder}/{name[len(begin) : len(name) - len(end)]}")
+    return varying, "*".join(next(iter(ends.values())))
+
+
+def _common_ends(names: Sequence[str], channel: bool) -> tuple[str, str]:
+    """Returns what all names begin with and what they end with, up to a mark.
+
+    A number at the end of all is a part of what differs, unless it is nnU-Net's number of a channel.
+    """
     begin = common_start(names).rstrip("0123456789")
     marks = list(_MARK.finditer(begin))
     begin = begin[: marks[-1].end()] if marks else begin
@@ -404,9 +426,7 @@ def _varying(
     if mark is None and not all(name[: len(name) - len(end)][-1:].isdigit() for name in rest):
         end = ""  # Without a mark, a suffix follows numbers.
     end = end[mark.start() if mark else 0 :]
-    end = "" if end.strip("_. -").isdigit() and not (channel and len(keys) > 1) else end
-    varying = [f"{folder}/{name[: len(name) - len(end)]}" for folder, name in zip(folders, rest, strict=True)]
-    return varying, f"{begin}*{end}"
+    return begin, "" if end.strip("_. -").isdigit() and not (channel and len(names) > 1) else end
 
 
 def common_start(names: Sequence[str]) -> str:
