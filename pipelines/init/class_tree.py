@@ -189,11 +189,11 @@ def check_masks(found: DetectedInput) -> None:
         pattern = rf"(?:^|/){re.escape(before)}(?P<image>[^/]+){re.escape(behind)}$"
         options: dict[str, Any] = {TASK: SEGMENTATION, PATH: images, REGEX: pattern}
         if others := sorted(f"{one}*{other}.*" for one, other in affixes if (one, other) != (before, behind)):
-            options[EXCLUDE] = [form for other in others for form in (other, f"**/{other}")]
-        named = (
+            options[EXCLUDE] = [*others, *(f"**/{other}" for other in others)]
+        form = (
             f"begin with {before}" if not behind else f"end with {behind}" if not before else f"are {before}*{behind}"
         )
-        readings.append(Reading(f"files that {named} are masks", options))
+        readings.append(Reading(f"files that {form} are masks", options))
     # Files that are named like photographs, or after masks, are neither a class nor images alone.
     stems = set(map(base_stem, photographs))
     named = [key for key in masks if MASK_WORDS.search(key) or is_derived(base_stem(key), stems)]

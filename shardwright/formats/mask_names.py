@@ -297,10 +297,14 @@ def detect_mask_layout(
         by_pattern = pattern_names(compiled, images)
         return MaskLayout("pattern", "input.labels.regex is given", "label" in compiled.groupindex, by_pattern)
     fitting: list[tuple[int, MaskLayout]] = []
-    layouts, stems = list(_layouts(masks, images, classes)), list(map(key_stem, masks))
-    for layout in [*layouts, *_by_varying_part(masks, images, parallel_folders([*masks, *images.keys]))]:
-        if layout not in layouts and any(count == len(masks) for count, _ in fitting):
-            break
+    stems, pairs = list(map(key_stem, masks)), parallel_folders([*masks, *images.keys])
+
+    def layouts() -> Iterator[MaskLayout]:
+        yield from _layouts(masks, images, classes, pairs)
+        if not any(count == len(masks) for count, _ in fitting):
+            yield from _by_varying_part(masks, images, pairs)
+
+    for layout in layouts():
         found = [named for named in map(layout.names, stems) if named is not None]
         placed = [(images.find(stem, bare=not layout.by_class), label) for stem, label in found]
         hits = [label for position, label in placed if position is not None]
@@ -340,12 +344,10 @@ def _first_kind(best: Sequence[MaskLayout]) -> Sequence[MaskLayout]:
 
 
 def _layouts(
-    masks: Sequence[str], images: ImageStems, classes: Mapping[str, int | None] | None
+    masks: Sequence[str], images: ImageStems, classes: Mapping[str, int | None] | None, pairs: Mapping[str, Place]
 ) -> Iterator[MaskLayout]:
     yield MaskLayout(_SAME, "", False, _same)
-    stems = list(map(key_stem, masks))
-    numbered = set(map(numbered_suffix, stems))
-    pairs = parallel_folders([*masks, *images.keys])
+    numbered = {numbered_suffix(key_stem(mask)) for mask in masks}
     if pairs:
         by_class = any(place.label for place in pairs.values())
         yield MaskLayout(_PARALLEL, "", by_class, _by_parallel_folder(pairs, images))
