@@ -19,7 +19,7 @@ from shardwright.formats.base import shorten
 from shardwright.formats.mask_names import common_start
 from shardwright.formats.rows import CsvFormat
 from shardwright.formats.table_formats import NUMBERS
-from shardwright.pipelines.init.hypotheses import propose
+from shardwright.pipelines.init.hypotheses import PHOTOGRAPHS, propose
 from shardwright.pipelines.init.inventory import Inventory, folders_above, is_aside, is_in, is_kind_of_masks
 from shardwright.pipelines.init.read_trial import (
     EXCLUDE,
@@ -179,6 +179,7 @@ def best_scope(trial: Trial) -> DetectedInput:
     if not even or len(of_split) == 1:
         return of_split[0] if even else best
     folders = [str(one.options[IMAGES]) for one in (best, *even)]
+    folders.sort(key=lambda folder: not PHOTOGRAPHS.search(os.path.basename(folder)))
     raise UsageError(f"{trial.path}: fits the images of {' and '.join(folders)} alike. Choose one.").with_readings(
         *(Reading(f"the images are those of {images}", {IMAGES: images, PATH: trial.path}) for images in folders)
     )

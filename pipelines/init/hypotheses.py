@@ -49,7 +49,7 @@ _NO_ANNOTATIONS = re.compile(
     r"submission|requirements|package|dataset_info|metadata\.json$|^classes\.json$|class-descriptions|licen[cs]e",
     re.IGNORECASE,
 )
-_PHOTOGRAPHS = re.compile(r"im(?:a)?ge?s?|photo|picture|rgb|frame|original|tissue|left", re.I)
+PHOTOGRAPHS = re.compile(r"im(?:a)?ge?s?|photo|picture|rgb|frame|original|tissue|left", re.I)
 _VOC_IMAGES = "JPEGImages"
 _YEAR = re.compile(r"VOC20(?:0[5-9]|1[0-2])")
 _SPLIT_WORD = re.compile(r"[^\W_]+")
@@ -150,7 +150,7 @@ def _in_parts(pictures: Sequence[str]) -> list[Hypothesis]:
     kinds = frozenset(kind for kind in kinds if not is_aside(kind))
     masks = {kind for kind in kinds if MASK_WORDS.search(kind)}
     pairs = [(image, mask) for image in kinds - masks for mask in masks]
-    pairs.sort(key=lambda pair: (not _PHOTOGRAPHS.search(pair[0]), DERIVED.search(pair[1]) is not None, pair))
+    pairs.sort(key=lambda pair: (not PHOTOGRAPHS.search(pair[0]), DERIVED.search(pair[1]) is not None, pair))
     return [
         Hypothesis(
             whole,
@@ -267,7 +267,7 @@ def _mask_folders(keys: Sequence[str]) -> set[str]:
     named = {folder for folder in lossless if MASK_WORDS.search(folder.split("/")[-1])}
     named = {folder for folder in named if not is_aside(folder)} or named
     if all(is_below(folder, named) for folder in endings):  # `frames-with-annotations` next to `annotations`.
-        named = {folder for folder in named if not _PHOTOGRAPHS.search(folder.split("/")[-1])}
+        named = {folder for folder in named if not PHOTOGRAPHS.search(folder.split("/")[-1])}
     highest = {folder for folder in named if not named & folders_above([folder])}
     others = [key for key in keys if has_image_ending(key) and not is_below(key, highest)]
     found = set()

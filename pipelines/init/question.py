@@ -13,7 +13,7 @@ from shardwright.formats.base import SEGMENTATION, ClassesInText
 from shardwright.pipelines.init.choose_split import ChosenSplit
 from shardwright.pipelines.init.image_sample import ImageSample
 from shardwright.pipelines.init.inventory import DERIVED
-from shardwright.pipelines.init.read_trial import PATH, DetectedInput
+from shardwright.pipelines.init.read_trial import PATH, REGEX, DetectedInput
 from shardwright.running.progress import counted
 
 _MOST_ANSWERS, _MOST_CLASSES, _MOST_DEPTH = 3, 5, 2
@@ -57,12 +57,12 @@ def ask(error: ShardwrightError, detect: Detect) -> ShardwrightError:
     return error.with_readings(*([one for one in answers if one not in raised] or raised)[:_MOST_ANSWERS])
 
 
-def _rank(answer: Reading) -> tuple[int, bool, bool, bool]:
-    """Returns how far behind annotations are: those that need more answers, of a derived kind, without names."""
+def _rank(answer: Reading) -> tuple[bool, int, bool, bool, bool]:
+    """Returns how far behind annotations are: parts of others, that need more answers, of a derived kind, unnamed."""
     kind = os.path.basename(str(answer.options[PATH]).rstrip("/"))
     by_color = re.search(r"\bcolor_[0-9a-f]{6}:", answer.meaning) is not None
     by_word = re.search(r"[^\W\d_][\w ]*: [\d,]+[,;]", answer.meaning) is not None
-    return len(answer.options), DERIVED.search(kind) is not None, by_color, not by_word
+    return REGEX not in answer.options, len(answer.options), DERIVED.search(kind) is not None, by_color, not by_word
 
 
 def _answers(
