@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import NamedTuple
 
-import numpy as np
 import tensorflow as tf
 from PIL import Image
 
@@ -75,16 +74,14 @@ def make_picture(encoded: bytes, header: ImageHeader, plan: Geometry, recipe: Tr
         ImageError: it cannot be decoded, or the result cannot be encoded.
     """
     try:
-        decoded = tf_ops.decode_planned(tf.constant(encoded), plan, jpeg=header.format == "jpeg")
+        values = tf_ops.decode_planned(encoded, plan, jpeg=header.format == "jpeg")
     except tf.errors.InvalidArgumentError:
         # TensorFlow's message has numbers that change from run to run; the ledger must not change.
         reason = f"the header is sound, but these {len(encoded)} bytes of {header.format} cannot be decoded"
         raise ImageError("undecodable", reason) from None
-    # The tensor's own memory: `numpy()` would copy it.
-    values = np.frombuffer(memoryview(decoded), np.uint8).reshape(plan.height, plan.width, 3)
     if recipe.encoding == "jpeg" and header.orientation == 1 and recipe.chroma in tf_ops.JPEG_CHROMA:
         # The same bytes as below, but without Python's lock.
-        data = tf_ops.encode_jpeg(decoded, recipe.quality, optimize=recipe.optimize, chroma=recipe.chroma)
+        data = tf_ops.encode_jpeg(values, recipe.quality, optimize=recipe.optimize, chroma=recipe.chroma)
         return Picture(plan, data, ImageHeader("jpeg", plan.height, plan.width, 3, 1), channel_sums(values))
     data, written = encode_image(
         Image.fromarray(values),
