@@ -75,7 +75,8 @@ def render_schema(task: str, classes: Sequence[str], labels: str, features: Mapp
     Returns:
         Text proto, the same for the same arguments on every machine.
     """
-    schema = _base(task)
+    file = f"base_{task}.pbtxt"
+    schema = parse_schema(resources.files("shardwright.schemas").joinpath(file).read_text(encoding="utf-8"), file)
     known = {feature.name: feature for feature in schema.feature}
     label = known["image/class/label"]
     label.int_domain.min = 0
@@ -166,11 +167,6 @@ def check_schema(text: str, rendered: str, where: str) -> None:
             f"{where}: does not match the configuration:\n{differences}\n"
             "Change the file, or delete it and run `shardwright schema render`."
         )
-
-
-def _base(task: str) -> schema_pb2.Schema:
-    file = resources.files("shardwright.schemas").joinpath(f"base_{task}.pbtxt")
-    return parse_schema(file.read_text(encoding="utf-8"), f"base_{task}.pbtxt")
 
 
 def _essence(schema: schema_pb2.Schema) -> list[str]:
