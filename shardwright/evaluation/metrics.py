@@ -24,6 +24,8 @@ Floats = npt.NDArray[np.float64]
 # number of these parts. Sums of whole numbers do not depend on the order of the images.
 _KAGGLE_BITS = 128
 KAGGLE_UNITS = 1 << _KAGGLE_BITS
+# Begins the name of a metric at the best of several thresholds for each class.
+TUNED = "tuned_"
 
 
 @dataclass(frozen=True)
@@ -208,10 +210,6 @@ class ClassSums:
         values = {"mean_f1": _mean(f1), "exact_match": self.exact / max(self.images, 1)}
         values.update({f"f1/{n}": float(v) for n, v in zip(classes, f1, strict=True) if not np.isnan(v)})
         return values
-
-
-# Begins the name of a metric at the best of several thresholds for each class.
-TUNED = "tuned_"
 
 
 def headline(task: str, *, multi: bool = False) -> str:
