@@ -122,7 +122,9 @@ def decode(encoded: Tensor) -> Tensor:
     return decode_jpeg(encoded)
 
 
-def encode_jpeg(image: Tensor | npt.NDArray[np.uint8], quality: int, *, optimize: bool = False, chroma: int = 420) -> bytes:
+def encode_jpeg(
+    image: Tensor | npt.NDArray[np.uint8], quality: int, *, optimize: bool = False, chroma: int = 420
+) -> bytes:
     """Encodes a picture as `encoding.encode` does, to the last byte, without holding up Python's other threads.
 
     Args:
@@ -317,7 +319,16 @@ def normalize(
     if method == "none":
         return tf.cast(image, tf.float32)
     rule = normalization(method, mean, std)
-    return _scaled(tf.reverse(image, axis=[-1]) if rule.reverse else image, rule.scale, rule.offset)
+    image = tf.reverse(image, axis=[-1]) if rule.reverse else image
+    shape = tf.TensorShape(image.shape)
+    width = None if shape.rank in (None, 1) else shape[-2]
+    if width is None:
+        return tf.cast(image, tf.float32) * rule.scale + rule.offset
+    # TensorFlow broadcasts along three channels pixel by pixel; along a whole row it is four times as fast.
+    rows = tf.cast(tf.reshape(image, [-1, width * 3]), tf.float32) * np.tile(rule.scale, width)
+    # Adding zeros would be one more pass over a batch's memory: a seventh of the loader's work for an image.
+    moved = rows + np.tile(rule.offset, width) if np.any(rule.offset) else rows
+    return tf.reshape(moved, tf.shape(image))
 
 
 class Normalization(NamedTuple):
@@ -355,15 +366,3 @@ def normalization(
         )
     scale, offset = (1 / deviations).astype(np.float32), (-means / deviations).astype(np.float32)
     return Normalization(method == "imagenet_caffe", scale, offset)
-
-
-def _scaled(image: Tensor, scale: Any, offset: Any) -> Tensor:
-    """Returns `image * scale + offset` by channel, in float32."""
-    width = tf.TensorShape(image.shape)[-2] if tf.TensorShape(image.shape).rank not in (None, 1) else None
-    if width is None:
-        return tf.cast(image, tf.float32) * scale + offset
-    # TensorFlow broadcasts along three channels pixel by pixel; along a whole row it is four times as fast.
-    rows = tf.cast(tf.reshape(image, [-1, width * 3]), tf.float32) * np.tile(scale, width)
-    # Adding zeros would be one more pass over a batch's memory: a seventh of the loader's work for an image.
-    moved = rows + np.tile(offset, width) if np.any(offset) else rows
-    return tf.reshape(moved, tf.shape(image))
