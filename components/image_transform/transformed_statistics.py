@@ -20,14 +20,13 @@ from shardwright.components.image_transform.shard_figures import figures_file
 from shardwright.components.image_transform.transform_plan import TransformPlan
 from shardwright.components.runtime.tfdv_compat import StatisticsOfSplits
 from shardwright.config.transform import COUNTS, TextConfig
-from shardwright.dataset.dataset_schema import parse_schema, render_schema
+from shardwright.dataset.dataset_schema import FEATURE_TYPES, parse_schema, render_schema
 from shardwright.dataset.feature_presets import ONE_HOT, SIZE
 from shardwright.dataset.manifest import Manifest
 from shardwright.staging.staging import PlannedShard, Staging
 from shardwright.tfrecords.records import read_records
 
 STATISTICS_NAME, SCHEMA_NAME = "FeatureStats.pb", "schema.pbtxt"
-_TYPES = {"bytes": schema_pb2.BYTES, "int64": schema_pb2.INT, "float32": schema_pb2.FLOAT}
 _IMAGE = "image/encoded"
 _BATCH = 1000
 
@@ -99,7 +98,7 @@ def render_post_schema(source: Manifest, plan: TransformPlan, size: tuple[int, i
             made.CopyFrom(known[ours])
         else:
             made.value_count.min = 0
-        made.name, made.type = name, _TYPES[kind]
+        made.name, made.type = name, FEATURE_TYPES[kind]
         if form == "png":
             _fix_length(made, 1)
             made.image_domain.SetInParent()

@@ -46,7 +46,7 @@ _SERVED = (
 _MOST = {"contrast": 0.5, "sharpness": 4, "colorfulness": 2}
 # The ingest refuses larger images.
 _MOST_PIXELS = 2**29
-_TYPES = {"bytes": schema_pb2.BYTES, "int64": schema_pb2.INT, "float32": schema_pb2.FLOAT}
+FEATURE_TYPES = {"bytes": schema_pb2.BYTES, "int64": schema_pb2.INT, "float32": schema_pb2.FLOAT}
 # A domain of texts is a list of so many at most; a feature with more of them is a name, not a category.
 _MOST_VALUES = 20
 _IDENTITY = ("image/key", "image/filename", *map(image_feature, ALGORITHMS))
@@ -112,7 +112,7 @@ def _text(header: str, schema: schema_pb2.Schema) -> str:
 
 
 def _add(schema: schema_pb2.Schema, name: str, kind: str) -> None:
-    feature = schema.feature.add(name=name, type=_TYPES[kind])
+    feature = schema.feature.add(name=name, type=FEATURE_TYPES[kind])
     if name.startswith(MASK_PREFIX) and name.endswith("/rle"):
         # Runs are pairs: start and length, from 0, column by column.
         feature.value_count.min = 0
