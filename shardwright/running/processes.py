@@ -119,7 +119,7 @@ _In = TypeVar("_In")
 _Out = TypeVar("_Out")
 
 # The variable by which `running.preload` gets the name of the module to import.
-PRELOADED = "SHARDWRIGHT_PRELOADED"
+PRELOADED = "_SHARDWRIGHT_PRELOADED"
 # Packages that start threads or keep connections open.
 _CLIENTS = {"boto3", "botocore", "google.cloud.storage", "grpc", "requests", "urllib3"}
 _THREADED = _CLIENTS | {"apache_beam", "cv2", "jax", "pyarrow", "tensorflow", "torch"}
