@@ -29,7 +29,7 @@ from shardwright.components.image_transform.transformed_statistics import (
     write_statistics,
 )
 from shardwright.components.runtime.artifacts import flushed_outputs
-from shardwright.components.runtime.beam import reachable, spread_numbers, staging_root
+from shardwright.components.runtime.beam import reachable, spread, staging_root
 from shardwright.components.runtime.joined_examples import SOURCE, newest_examples, open_all, set_span, span_of
 from shardwright.errors import CheckFailed
 from shardwright.running.progress import print_note
@@ -96,7 +96,7 @@ class Executor(base_beam_executor.BaseBeamExecutor):
 
     def _spread(self, function: Callable[[int], object], count: int) -> None:
         with self._make_beam_pipeline() as pipeline:
-            _ = spread_numbers(pipeline, count) | "Call" >> beam.Map(function)
+            _ = spread(pipeline, range(count)) | "Call" >> beam.Map(function)
 
     def _statistics(self, plan: TransformPlan, staging: Staging, folder: Path) -> None:
         with self._make_beam_pipeline() as pipeline:
