@@ -33,6 +33,7 @@ from shardwright.lineage.ancestry import ARTIFACTS, METADATA_FILE, PUSHED, Famil
 from shardwright.lineage.blessing import baseline_digest
 from shardwright.pipelines.commands.results import print_json
 from shardwright.pipelines.graph_inputs import ResolvedInputs, resolve_inputs
+from shardwright.pipelines.hub.push_model import HubPush, push_blessed, read_token
 from shardwright.pipelines.runs.disk_space import check_disk_space, estimate_space, same_disk
 from shardwright.pipelines.runs.logs import last_line, log_to_file, shardwright_error
 from shardwright.pipelines.runs.on_finish import FinishHook
@@ -76,6 +77,7 @@ def run_local(
     started = time.monotonic()
     config = load_config(config_path, root=root, settings=settings)
     hook = FinishHook(config, str(Path(root_of(config)).absolute()))
+    read_token(config.push.hub)
     check_machine(config.trainer.accelerator, config.trainer.hosts, config.trainer.batch_size, os.environ)
     print_progress(f"{config.name}: reading the input")
     resolved = resolve_inputs(config, Path(config_path).absolute())
@@ -100,16 +102,39 @@ def run_local(
             hook.failed(error, time.monotonic() - started)
             raise
     seconds = time.monotonic() - started
+    delivered = _push_to_hub(config, run_root, config_path) if summary.blessed else None
+    hub = delivered if isinstance(delivered, HubPush) else None
+    _print_results(summary, hub, run_root=run_root, log=shown_log, seconds=seconds, as_json=as_json)
+    hook.finished(summary.facts, blessed=summary.blessed, reasons=list(summary.reasons), seconds=seconds)
+    if isinstance(delivered, ShardwrightError):
+        raise delivered
+    return 0 if summary.blessed else 1
+
+
+def _push_to_hub(config: Config, run_root: Path, config_path: str) -> HubPush | ShardwrightError | None:
+    """Pushes the blessed model to the repository of `push.hub`, if there is one; an error waits for the summary."""
+    if config.push.hub is None:
+        return None
+    try:
+        return push_blessed(config, config.push.hub, str(run_root / PUSHED), print_note)
+    except ShardwrightError as error:
+        again = f"shardwright deliver {shlex.quote(config_path)} --hub --pushed {shlex.quote(str(run_root / PUSHED))}"
+        return type(error)(f"{error} The run is complete, and the model is blessed. To push it: {again}")
+
+
+def _print_results(
+    summary: RunSummary, hub: HubPush | None, *, run_root: Path, log: str, seconds: float, as_json: bool
+) -> None:
     if as_json:
-        print_json({"root": str(run_root), "log": shown_log, **summary.to_dict()})
+        pushed = {} if hub is None else {"hub": asdict(hub)}
+        print_json({"root": str(run_root), "log": log, **summary.to_dict(), **pushed})
     else:
-        print(f"\n{summary.table()}\n\n{seconds:.0f} s in all; log: {shown_log}", flush=True)
+        lines = [summary.table(), *([] if hub is None else [hub.words()]), "", f"{seconds:.0f} s in all; log: {log}"]
+        print("", *lines, sep="\n", flush=True)
     if not summary.blessed:
         print(f"shardwright: the model was not blessed: {'; '.join(summary.reasons)}", file=sys.stderr)
     elif not as_json:
         print_progress(f"Next: shardwright predict {shlex.quote(str(run_root))} IMAGES --out predictions.csv")
-    hook.finished(summary.facts, blessed=summary.blessed, reasons=list(summary.reasons), seconds=seconds)
-    return 0 if summary.blessed else 1
 
 
 def _run(config: Config, resolved: ResolvedInputs, run_root: Path, shown_log: str) -> RunSummary:

@@ -56,11 +56,15 @@ def run(options: Namespace) -> int:
     write_file(out, text)
     tasks = sorted(name for name, _ in containers(compiled.job))
     parameters = {DATA_ROOT: compiled.data_root, SPAN: config.input.span}
-    for note in compiled.notes:
+    notes = list(compiled.notes)
+    if config.push.hub is not None:
+        again = f"shardwright deliver {shlex.quote(options.config)} --hub --pushed DIR"
+        notes.append(f"push.hub: the pipeline itself pushes to no hub; call {again} after a run")
+    for note in notes:
         print_note(note)
     return finish(
         options,
-        {"file": str(out), "tasks": tasks, "parameters": parameters, "notes": list(compiled.notes)},
+        {"file": str(out), "tasks": tasks, "parameters": parameters, "notes": notes},
         f"{out}: {len(tasks)} tasks; parameters data_root (default {compiled.data_root}), span ({config.input.span})",
         following=following,
     )
