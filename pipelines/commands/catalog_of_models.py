@@ -101,6 +101,7 @@ MODEL = {
             MODEL_PLACE,
             arg("--dataset", "DIR", "dataset whose images can be shown with their annotations, by their keys"),
             arg("--port", "N", "port (default: any free one)", type=int, default=0),
+            arg("--host", "ADDRESS", "in a container: 0.0.0.0, to publish the port", default="127.0.0.1"),
             flag("--unblessed", "MODEL is a run: its last model, though it is not blessed"),
             TRUST,
             json("print the address as JSON"),
