@@ -102,7 +102,7 @@ def run_local(
             hook.failed(error, time.monotonic() - started)
             raise
     seconds = time.monotonic() - started
-    delivered = _push_to_hub(config, run_root, config_path) if summary.blessed else None
+    delivered = _push_to_hub(config, run_root, config_path, settings or {}) if summary.blessed else None
     hub = delivered if isinstance(delivered, HubPush) else None
     _print_results(summary, hub, run_root=run_root, log=shown_log, seconds=seconds, as_json=as_json)
     hook.finished(summary.facts, blessed=summary.blessed, reasons=list(summary.reasons), seconds=seconds)
@@ -111,15 +111,18 @@ def run_local(
     return 0 if summary.blessed else 1
 
 
-def _push_to_hub(config: Config, run_root: Path, config_path: str) -> HubPush | ShardwrightError | None:
+def _push_to_hub(
+    config: Config, run_root: Path, config_path: str, settings: Mapping[str, Any]
+) -> HubPush | ShardwrightError | None:
     """Pushes the blessed model to the repository of `push.hub`, if there is one; an error waits for the summary."""
     if config.push.hub is None:
         return None
     try:
         return push_blessed(config, config.push.hub, str(run_root / PUSHED), print_note)
     except ShardwrightError as error:
-        again = f"shardwright deliver {shlex.quote(config_path)} --hub --pushed {shlex.quote(str(run_root / PUSHED))}"
-        return type(error)(f"{error} The run is complete, and the model is blessed. To push it: {again}")
+        given = [word for name, value in settings.items() for word in ("--set", f"{name}={json.dumps(value)}")]
+        again = ["shardwright", "deliver", config_path, *given, "--hub", "--pushed", str(run_root / PUSHED)]
+        return type(error)(f"{error} The run is complete, and the model is blessed. To push it: {shlex.join(again)}")
 
 
 def _print_results(

@@ -293,14 +293,14 @@ def test_no_blessed_model_no_push(hub, blessed, capsys):
 
 def test_a_run_pushes_what_it_blessed_and_keeps_an_error_for_the_end(hub, blessed, monkeypatch):
     config = load_config("clouds.yaml")
-    made = local_run._push_to_hub(config, blessed / "run", "clouds.yaml")
+    made = local_run._push_to_hub(config, blessed / "run", "clouds.yaml", {})
     assert made.pushed
-    assert local_run._push_to_hub(config, blessed / "run", "clouds.yaml").pushed is False
+    assert local_run._push_to_hub(config, blessed / "run", "clouds.yaml", {}).pushed is False
     hub.refuse["."] = (500, {})
-    failed = local_run._push_to_hub(config, blessed / "run", "clouds.yaml")
+    failed = local_run._push_to_hub(config, blessed / "run", "clouds.yaml", {"trainer.epochs": 3})
     assert isinstance(failed, StorageError)
     assert "The run is complete" in str(failed)
-    assert f"deliver clouds.yaml --hub --pushed {blessed}/run/pushed" in str(failed)
+    assert f"deliver clouds.yaml --set trainer.epochs=3 --hub --pushed {blessed}/run/pushed" in str(failed)
     monkeypatch.delenv("HF_TOKEN")
     with pytest.raises(UsageError, match="HF_TOKEN has no token"):
         local_run.run_local("clouds.yaml")
