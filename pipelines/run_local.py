@@ -47,6 +47,7 @@ from shardwright.storage.checksum import checksum_of
 from shardwright.storage.whole_files import write_text
 
 if TYPE_CHECKING:
+    from shardwright.pipelines.runs.runner import RunRecord
     from shardwright.pipelines.runs.summary import RunSummary
 
 
@@ -149,7 +150,7 @@ def _run(config: Config, resolved: ResolvedInputs, run_root: Path, shown_log: st
         from shardwright.pipelines.graph import GraphInputs, build_nodes
         from shardwright.pipelines.runs.runner import NodeReport, run_pipeline
         from shardwright.pipelines.runs.stock_executors import flush_stock_outputs
-        from shardwright.pipelines.runs.summary import hopeless, summarize, write_run_report
+        from shardwright.pipelines.runs.summary import hopeless
 
     options_of_steps = [[*config.beam.options, *options] for options in ((), *config.beam.per_component.values())]
     for options in options_of_steps:
@@ -191,14 +192,24 @@ def _run(config: Config, resolved: ResolvedInputs, run_root: Path, shown_log: st
         raise shardwright_error(error) or ShardwrightError(
             f"{node} failed with {type(error).__name__}: {last_line(error)}. The log: {shown_log}"
         )
+    return _write_results(config, record, run_root, resolved.notes)
+
+
+def _write_results(config: Config, record: RunRecord, run_root: Path, shown: Sequence[str]) -> RunSummary:
+    from shardwright.pipelines.runs.corrections import find_corrections
+    from shardwright.pipelines.runs.summary import summarize, write_run_report
+
+    examples = record.output("ImageExampleGen", "examples")
+    corrections = None if config.reuse_from is None else find_corrections(examples, config.resolve(config.reuse_from))
     write_run_report(
-        dataset=record.output("ImageExampleGen", "examples"),
+        dataset=examples,
         verdict=record.output("Report", "report"),
         evaluation=record.output("Evaluator", "evaluation"),
         training=record.output("Trainer", "model_run"),
         target=run_root / REPORT_FILE,
+        corrections=corrections,
     )
-    return summarize(record, run_root, PUSHED, resolved.notes)
+    return summarize(record, run_root, PUSHED, shown, corrections)
 
 
 def root_for(options_of_steps: Iterable[Sequence[str]]) -> str:

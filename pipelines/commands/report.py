@@ -20,11 +20,19 @@ def run(options: Namespace) -> int:
         folder = str(Path(options.dataset).absolute())
     out = options.out or f"{folder}.html"
     new_page("--out", out, options.dataset, force=options.force, title=r"[^\n]* · dataset [0-9a-f]{12}")
-    chapters = _model(options)
+    chapters = [*_corrections(options), *_model(options)]
     file = write_report(options.dataset, out, chapters=chapters, options=Options(seed=options.seed), quiet=options.json)
     size = file.stat().st_size
     row = {"report": str(file), "bytes": size}
     return finish(options, row, f"{file}: {size / 1e6:.1f} MB; open it in a browser")
+
+
+def _corrections(options: Namespace) -> list[Chapter]:
+    """Returns the chapter of a dataset that was relabeled."""
+    from shardwright.pipelines.runs.corrections import find_corrections
+
+    found = find_corrections(options.dataset, None)
+    return [] if found is None else [found.chapter(options.evaluation)]
 
 
 def _model(options: Namespace) -> list[Chapter]:
