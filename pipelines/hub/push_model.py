@@ -66,6 +66,8 @@ def read_token(hub: HubConfig | None) -> str:
     """
     if hub is None:
         return ""
+    # What it tells the hub about this machine, and a request by which it finds out whether an agent calls it.
+    os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
     os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
     import huggingface_hub  # noqa: F401
 

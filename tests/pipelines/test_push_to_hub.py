@@ -1,8 +1,10 @@
 """`deliver --hub`: the real huggingface_hub against a stand-in for the hub's HTTP interface (`model_hub.py`)."""
 
 import json
+import os
 import re
 import runpy
+import subprocess
 import sys
 from types import SimpleNamespace
 
@@ -33,6 +35,8 @@ WEIGHTS = b"\0weights"
 def hub(monkeypatch):
     constants = pytest.importorskip("huggingface_hub.constants")
     monkeypatch.setattr(constants, "HF_HUB_DISABLE_XET", True, raising=False)
+    # `read_token` sets the variable of this constant, which the library reads when it is imported.
+    monkeypatch.setattr(constants, "HF_HUB_DISABLE_TELEMETRY", True)
     monkeypatch.setenv("HF_TOKEN", TOKEN)
     with running_hub(TOKEN) as found:
         monkeypatch.setattr(constants, "ENDPOINT", found.address)
@@ -186,11 +190,23 @@ def test_the_token_is_in_the_header_of_requests_and_nowhere_else(hub, blessed, c
     assert TOKEN not in printed.out + printed.err
     assert "you sent …" in printed.err
     assert not [path for _, path, _, body in hub.asked if secret in body or TOKEN in path]
-    assert all(known for method, path, known, _ in hub.asked if not path.startswith("/lfs/"))
+    assert [(method, path) for method, path, known, _ in hub.asked if not (known or path.startswith("/lfs/"))] == []
     assert not [file for file in blessed.rglob("*") if file.is_file() and secret in file.read_bytes()]
     config = load_config("clouds.yaml")
     assert TOKEN not in str(config)
     assert "push" not in config.to_dict()
+
+
+def test_the_library_sends_nothing_of_its_own():
+    program = (
+        "from shardwright.config import HubConfig\n"
+        "from shardwright.pipelines.hub.push_model import read_token\n"
+        "read_token(HubConfig(repository='a/b', license='mit'))\n"
+        "from huggingface_hub import constants\n"
+        "assert constants.HF_HUB_DISABLE_TELEMETRY and constants.HF_HUB_DISABLE_PROGRESS_BARS\n"
+    )
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("HF_")}
+    subprocess.run([sys.executable, "-c", program], env={**environment, "HF_TOKEN": TOKEN}, check=True)
 
 
 def test_a_token_in_the_configuration_is_refused_without_being_shown():
