@@ -147,7 +147,7 @@ def _statements(found: DetectedInput, inventory: Inventory | None) -> Iterator[_
     words |= set(split_folders(folders).values())
     if "test" in words or ("train" in words and len(words) > 1):
         yield _Statement("the input itself", _predefined({*words, "train"}))
-    column = split_column(surveyed, tuple(_FEW))
+    column = split_column(surveyed)
     if column is not None and "train" in column[1] and len(column[1]) > 1:
         yield _Statement(f"the column {column[0]!r}", replace(_predefined(column[1]), from_column=column[0]))
     if inventory is None or inventory.spans:

@@ -259,11 +259,16 @@ def _other_splits(limits: Limits, lacking: Mapping[str, Sequence[str]], notes: l
 
 
 def _trivial(answers: Answers) -> Iterator[tuple[str, str]]:
-    for index, (name, count) in enumerate(zip(answers.classes, answers.shown(), strict=True)):
+    counts = zip(answers.classes, answers.shown(), strict=True)
+    shown = [(i, name) for i, (name, count) in enumerate(counts) if count]
+    always = "marks every pixel" if answers.kind == "dice" else "answers so to every image"
+    if shown and all(answers.against_trivial(i)[1] >= 1 for i, _ in shown):
+        yield f"the figures say nothing: a model that {always} is always right", "evaluator.beat_trivial"
+        return
+    for index, name in shown:
         value, trivial = answers.against_trivial(index)
         # Where a constant answer is always right, no model can be better.
-        if count and value <= trivial < 1:
-            always = "marks every pixel" if answers.kind == "dice" else "answers so to every image"
+        if value <= trivial < 1:
             what = f"{answers.kind}/{name} {value:.4f} is not above {trivial:.4f}, that of a model that {always}"
             yield what, "evaluator.beat_trivial"
 

@@ -144,7 +144,7 @@ class BoxCsv(ObjectTable):
         if none := {label: count for label, count in self._without.items() if label not in self._with}:
             shown = ", ".join(f"{label!r} ({counted(count, 'row')})" for label, count in none.items())
             survey.notes = (*survey.notes, f"{self.name}: no objects where the class is {shown}, which has no edges")
-        if columns.form == _CORNER_FORM and not self._fractions:
+        if columns.form == _CORNER_FORM:
             read_as = f"as corners and sizes, by the names of {shown_header(columns.edges)},"
             self._check_corners(survey, read_as, "Rename the columns.")
         return survey

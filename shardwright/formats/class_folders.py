@@ -30,7 +30,7 @@ from shardwright.config.limited_pattern import LimitedPattern
 from shardwright.config.split import split_folders, split_word
 from shardwright.errors import Reading, UsageError
 from shardwright.formats.base import SHOWN_NAMES, Annotation, AnnotationFormat, Request, Survey, shorten
-from shardwright.formats.classes import as_integer, map_classes
+from shardwright.formats.classes import as_integer, check_any, map_classes
 from shardwright.storage import Refusal
 
 # All before the last `_<number>` or `.<number>`.
@@ -73,6 +73,7 @@ class KeyFormat(AnnotationFormat):
                 survey.rejected[i] = Refusal(self._keys[i], *self._unlabeled())
             elif label not in values:
                 values[label] = self._place(self._keys[i], label)
+        check_any(values, self._classes, survey.rejected.values())
         mapped = map_classes(values, self._classes)
         self._index = mapped.index
         survey.classes = mapped.names

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from shardwright.config.parse_values import may_be_named
+from shardwright.config.split import split_word
 from shardwright.errors import Reading, UsageError
 from shardwright.formats.base import BACKGROUND, IGNORE, shorten
 from shardwright.running.progress import counted
+from shardwright.storage import Refusal
 
 # Names of classes in a message.
 SHOWN_CLASSES = 20
+# From so many images on, classes are none where so large a share of the images has one for itself.
+_MANY, _OWN = 10, 0.9
 # More distinct values cannot be classes: the wrong column or feature was taken.
 MOST_CLASSES = 10_000
 # Names by which tools and published sets mean that a pixel belongs to no class, or is not to be counted.
@@ -87,6 +91,25 @@ def map_classes(values: Mapping[str, str], classes: Mapping[str, int | None] | N
     return _by_position(names, values, found, counted_by)
 
 
+def check_any(values: Collection[str], classes: Collection[str] | None, problems: Iterable[Refusal]) -> None:
+    """Checks that something names a class, where the classes are to be detected.
+
+    Args:
+        values: what annotations write for classes.
+        classes: `input.classes`.
+        problems: why inputs are left out; the first is the cause.
+
+    Raises:
+        UsageError: all that might name a class is left out.
+    """
+    first = next(iter(problems), None) if not values and classes is None else None
+    if first is not None:
+        raise UsageError(
+            f"input.classes: none are given, and nothing names one. The first: {first.key}: {first.reason}. Fix that, "
+            "or write classes: [A, B]."
+        )
+
+
 def check_spellings(names: Iterable[str], where: str) -> None:
     """Checks that no class has two names: `car`, `Car` and `car ` are hardly three classes.
 
@@ -112,6 +135,31 @@ def check_spellings(names: Iterable[str], where: str) -> None:
         Reading("each is one class", {"input.classes": one_each}),
         Reading("they are different classes", {"input.classes": [name for found in alike.values() for name in found]}),
     )
+
+
+def check_detected(names: Sequence[str], images: int, where: str) -> None:
+    """Checks that what was taken for the classes of images with one class each can be classes.
+
+    Args:
+        names: the classes that annotations name.
+        images: number of images that have one.
+        where: the annotations, for messages.
+
+    Raises:
+        UsageError: all are names of splits, or nearly each image has one of its own.
+    """
+    shown = shorten(list(map(repr, names)))
+    if names and all(map(split_word, names)):
+        problem = f"the only classes are {shown}, which are names of splits. Name what has the classes"
+    elif images >= _MANY and len(names) >= _OWN * images:
+        problem = (
+            f"{images:,} images have {len(names):,} classes, such as {shown}. Name the folder or column whose classes "
+            "several images share"
+        )
+    else:
+        return
+    kept = [Reading("they are the classes", {"input.classes": list(names)})] if len(names) <= SHOWN_CLASSES else []
+    raise UsageError(f"{where}: {problem}, or list these in input.classes if they are right.").with_readings(*kept)
 
 
 def _fold(name: str) -> str:

@@ -60,7 +60,8 @@ class LabelStudio(ObjectTable):
 
     @staticmethod
     def sniff(head: Head) -> str:
-        return "Label Studio JSON" if head.has("data", "annotations") else ""
+        known = head.has("data", "annotations") or head.has("data", "predictions")
+        return "Label Studio JSON" if known else ""
 
     def __init__(self, given: Request) -> None:
         super().__init__(given)
@@ -84,6 +85,8 @@ class LabelStudio(ObjectTable):
         tags = {tag for task in tasks if isinstance(task, dict) for tag in _tags(task.get("annotations"))}
         for i, task in enumerate(tasks):
             where = f"{self.name}, task {i + 1}"
+            if isinstance(task, dict) and "annotations" not in task and "predictions" in task:
+                raise UsageError(f"{where}: has predictions and no annotations. Submit them in Label Studio first.")
             if not isinstance(task, dict) or not isinstance(task.get("annotations"), list):
                 raise UsageError(f"{where}: has no annotations. Export 'JSON' from Label Studio, not 'JSON-MIN'.")
             done = [one for one in task["annotations"] if not (isinstance(one, dict) and one.get("was_cancelled"))]
@@ -92,6 +95,8 @@ class LabelStudio(ObjectTable):
                 parts = self._parts(data if isinstance(data, dict) else {}, done, tags)
                 yield from (Entry(_names(address), where, part) for address, part in parts)
             skipped += not done
+        if skipped == len(tasks) > 0:
+            raise UsageError(f"{self._path}: all {skipped} tasks were skipped, or are not annotated. Export others.")
         if skipped:
             self._notes += (f"labels: {skipped} tasks of {self.name} were skipped, or are not annotated yet",)
 

@@ -23,8 +23,8 @@ _CLEARLY = 10
 # Sizes are rounded.
 _BEYOND = 1
 # What four numbers may mean, and the share of boxes that must fit their image as that.
-_SIZES, _EDGES, _CENTERS = "sizes", "edges [xmin, ymin, xmax, ymax]", "centers and sizes"
-_LEAST_FITTING = 0.95
+SIZES, _EDGES, CENTERS = "corners and sizes", "edges [xmin, ymin, xmax, ymax]", "centers and sizes"
+_LEAST_FITTING, _SEVERAL = 0.95, 3
 
 
 class ListedBox(NamedTuple):
@@ -130,30 +130,36 @@ class BoxForm(BoxUnit):
         return f"bbox: x, y, width and height in pixels{sure}"
 
 
-def misread(boxes: Iterable[tuple[Box, tuple[int, int] | None]]) -> str:
-    """Returns what the numbers of boxes mean where they are no corner and size, although a tool or a header says so.
+def misread(boxes: Iterable[tuple[Box, tuple[int, int] | None]], read_as: str = SIZES) -> str:
+    """Returns what the numbers of boxes mean where they are not what they were read as, although a tool says so.
 
     Args:
         boxes: as they were read, each with the height and width of its image, where these are known.
+        read_as: `SIZES` or `CENTERS`.
 
     Returns:
-        Their other meaning, which most fit, if as corners and sizes one of twenty leaves its image; or an empty text.
+        Their other meaning, which most fit, if as they were read several, and one of twenty, leave their images; or an
+        empty text.
     """
     counts: Counter[str] = Counter()
     for box, size in boxes:
         if size is None:
             continue
-        right, bottom = box.xmax - box.xmin, box.ymax - box.ymin
+        width, height = box.xmax - box.xmin, box.ymax - box.ymin
+        # The first two numbers as they are written.
+        x, y = (box.xmin, box.ymin) if read_as == SIZES else (box.xmin + width / 2, box.ymin + height / 2)
         meanings = {
-            _SIZES: box,
-            _EDGES: Box(box.xmin, box.ymin, right, bottom),
-            _CENTERS: Box(box.xmin - right / 2, box.ymin - bottom / 2, box.xmin + right / 2, box.ymin + bottom / 2),
+            SIZES: Box(x, y, x + width, y + height),
+            _EDGES: Box(x, y, width, height),
+            CENTERS: Box(x - width / 2, y - height / 2, x + width / 2, y + height / 2),
         }
         counts["all"] += 1
         counts.update(name for name, one in meanings.items() if _fits(one, *size))
-    if _LEAST_FITTING * counts["all"] <= counts[_SIZES]:
+    leaving = counts["all"] - counts[read_as]
+    if leaving < _SEVERAL or _LEAST_FITTING * counts["all"] <= counts[read_as]:
         return ""
-    return next((name for name in (_EDGES, _CENTERS) if counts[name] > _LEAST_FITTING * counts["all"]), "")
+    others = (name for name in (_EDGES, CENTERS, SIZES) if name != read_as)
+    return next((name for name in others if counts[name] > _LEAST_FITTING * counts["all"]), "")
 
 
 def _fits(box: Box, height: int, width: int) -> bool:

@@ -41,7 +41,7 @@ from shardwright.formats.base import (
 )
 from shardwright.formats.classes import MOST_CLASSES, SHOWN_CLASSES, ClassMap, check_names, map_classes, special_label
 from shardwright.formats.image_names import base_stem, is_text
-from shardwright.formats.listed_boxes import misread
+from shardwright.formats.listed_boxes import SIZES, misread
 from shardwright.formats.object_content import Content, Entry, Thing, corners, fractions, polygon
 from shardwright.formats.object_values import ObjectError, check_pixels, may_be_fractions
 from shardwright.images.boxes import BAD_BOX, BEYOND_IMAGE, Box, box_features, box_values
@@ -56,6 +56,8 @@ MOST_FILE_BYTES = 64 << 20
 # Bytes of memory for each byte of JSON.
 _MEMORY_EACH = 8
 _SHOWN = 60
+# Stands for the size of an image whose boxes are fractions.
+_ANY_SIZE = (1000, 1000)
 _MEANINGS = {BACKGROUND: "no class, also where another object was drawn before", IGNORE: "not counted"}
 
 
@@ -341,22 +343,28 @@ class ObjectFormat(AnnotationFormat):
                     self._reject(survey, position, "", error.code, f"{where}: {error}")
                     break
 
-    def _check_corners(self, survey: Survey, read_as: str, fix: str) -> None:
-        """Checks boxes that are read as corners and sizes, and leave their images so.
+    def _check_corners(self, survey: Survey, named: str, fix: str, read_as: str = SIZES) -> None:
+        """Checks boxes that leave their images as they are read.
 
         Args:
             survey: with the rejected ones.
-            read_as: as what they are read, the beginning of a sentence about the boxes.
+            named: by what they are read so, the beginning of a sentence about the boxes.
             fix: what to do.
+            read_as: `SIZES` or `CENTERS`.
 
         Raises:
             UsageError: nearly all fit as something else.
         """
         if any(refusal.code == BEYOND_IMAGE for refusal in survey.rejected.values()):
             used = ((one, thing.box) for one in self._kept for thing in one.content.things if thing.box)
-            meaning = misread((box, one.content.size or self._images.size_of(one.position)) for one, box in used)
+            meaning = misread((self._in_pixels(one, box) for one, box in used), read_as)
             if meaning:
-                raise UsageError(f"{self._path}: {read_as} boxes leave their images, and as {meaning} they fit. {fix}")
+                raise UsageError(f"{self._path}: {named} boxes leave their images, and as {meaning} they fit. {fix}")
+
+    def _in_pixels(self, kept: _Kept, box: Box) -> tuple[Box, tuple[int, int] | None]:
+        if kept.content.boxes_in is not None:
+            return box.scaled(*_ANY_SIZE), _ANY_SIZE
+        return box, kept.content.size or self._images.size_of(kept.position)
 
     def _box(self, position: int, content: Content, thing: Thing) -> Values:
         """Returns the features of an object's box."""
@@ -367,6 +375,10 @@ class ObjectFormat(AnnotationFormat):
         if thing.box is None and thing.file:
             raise AnnotationError("its mask is in a file, and there is no box", BAD_BOX)
         box = thing.box or self._around(thing, size, content)
+        if content.boxes_in is not None and not (min(box.xmin, box.ymin) >= 0 and max(box.xmax, box.ymax) <= 1):
+            # How far it may reach beyond the image is a number of pixels.
+            size = content.size or self._images.size_of(position) or _ANY_SIZE
+            box = box.scaled(*size)
         index = self._map.index[thing.label]
         flags, text = {name: thing.flags.get(name, 0) for name in self.flags}, self._map.names[index]
         height, width = size

@@ -42,12 +42,14 @@ from shardwright.formats.rows import CsvFormat, RawAnnotation, TableInput
 from shardwright.formats.table_values import class_readings, describes_object
 from shardwright.formats.tables import IMAGE, IMAGE_LABEL, LABEL, MASK, Table, TableRow, reduce_header, size_columns
 from shardwright.masks.dialects import ABSOLUTE, COCO, COLUMN, COUNTS, RELATIVE, ROW, SIIM, Dialect, dialect_of_header
-from shardwright.masks.rle import RleError, area, perimeter, read_numbers
+from shardwright.masks.rle import RleError, Runs, area, perimeter, read_numbers
 from shardwright.running.progress import counted
 
 # An outline counts as longer from this ratio on, and from the larger one where the header is contrary; so that a
 # handful of pixels decides nothing, it must be longer by some edges as well.
 _CLEAR, _CONTRARY, _EDGES = 1.3, 2.0, 100
+# Codes of images with sides at most so long, as a share of those that are there, are drawn on them, too.
+_SMALLER = 0.8
 # Codes that fit one meaning only must be that many, and that many times as many as those that fit the other only.
 _SEVERAL, _MAJORITY = 3, 10
 _NO_MASK = "-1"
@@ -376,9 +378,11 @@ class _Codes:
         # This holds for any first rows: a marker may come late.
         dialect = Dialect(runs, COLUMN, base, ("",) if runs == ABSOLUTE and is_absolute else SIIM.empty)
         order, why_order = self._order(known, dialect)
+        dialect = replace(dialect, order=order)
+        self._check_scale(dialect)
         why_set = f"the header is that of {known}" if known else ""
         reasons = [why for why in (why_set, why_runs, why_base, why_order) if why]
-        return Layout(replace(dialect, order=order), unlisted, "; ".join(reasons), known)
+        return Layout(dialect, unlisted, "; ".join(reasons), known)
 
     def _known_set(self, names: tuple[str, str, str], runs: str) -> str:
         """Returns the published set that the header is of, or nothing."""
@@ -475,8 +479,6 @@ class _Codes:
 
     def _order(self, known: str, dialect: Dialect) -> tuple[str, str]:
         """Returns whether positions go down the columns or along the rows, and why."""
-        if "order" in self.code:
-            return str(self.code["order"]), "input.labels.rle.order is set"
         by_column = by_row = masks = 0
         for text, _, height, width in self.samples:
             with suppress(RleError):  # It is reported again, with its row, when the image is written.
@@ -487,7 +489,13 @@ class _Codes:
         shorter, longer = sorted((by_column, by_row))
         smooth = COLUMN if by_column <= by_row else ROW
         ratio = longer / max(shorter, 1)
-        order = ROW if known in _BY_ROW else COLUMN
+        stated = str(self.code.get("order", ""))
+        order = stated or (ROW if known in _BY_ROW else COLUMN)
+        if stated:
+            doubt = ""
+            if order != smooth and ratio >= _CONTRARY and longer - shorter >= _EDGES:
+                doubt = f", though the outlines of {masks} masks are {ratio:.1f} times as long as {smooth} by {smooth}"
+            return order, f"input.labels.rle.order is set{doubt}"
         if known:
             if order == smooth or ratio < _CONTRARY or longer - shorter < _EDGES:
                 return order, ""
@@ -508,6 +516,56 @@ class _Codes:
             Reading("positions go down the columns", {"input.labels.rle.order": COLUMN}),
             Reading("positions go along the rows", {"input.labels.rle.order": ROW}),
         )
+
+    def _check_scale(self, dialect: Dialect) -> None:
+        """Checks that the codes are not those of smaller images, on which all would be as valid.
+
+        From line to line of a connected mask, starts are about a line apart. Drawn in too long lines, a mask is several
+        narrow ones, with a longer outline.
+
+        Raises:
+            UsageError: they are; names the size.
+        """
+        read = []
+        for text, _, height, width in self.samples:
+            with suppress(RleError):
+                runs = dialect.parse_in_order(text, height=height, width=width)
+                read.append((runs, height, width) if dialect.order == COLUMN else (runs, width, height))
+        steps = [float(np.median(np.diff(runs[:, 0]))) / line for runs, line, _ in read if len(runs) > _SEVERAL]
+        share = float(np.median(steps)) if len(steps) >= _SEVERAL else 1.0
+        if share > _SMALLER:
+            return
+        _, line, lines = read[0]
+        # The median is a little off where outlines are slanted.
+        near = {max(1, round(share * line) + by) for by in range(-3, 4)}
+        shorter, least = min((_outlines_at(number / line, read), number) for number in near)
+        longer = _outlines_at(1.0, read)
+        if longer < _CLEAR * shorter or longer - shorter < _EDGES:
+            return
+        of_codes, of_image = ((at, round(at * lines / line)) for at in (least, line))
+        if dialect.order == ROW:
+            of_codes, of_image = of_codes[::-1], of_image[::-1]
+        raise UsageError(
+            f"{self.where}: the codes are those of images of {of_codes[0]} x {of_codes[1]} (height x width), where the "
+            f"first here has {of_image[0]} x {of_image[1]}: so the outlines of {len(read)} masks are "
+            f"{longer / shorter:.1f} times as short. Give the images that were annotated, or codes for these."
+        )
+
+
+def _outlines_at(share: float, read: Sequence[tuple[Runs, int, int]]) -> float:
+    """Returns the length of all outlines on images of that share of the sides; infinite where a mask does not fit.
+
+    Args:
+        share: of each side.
+        read: runs, the length of a line and the number of lines.
+    """
+    total = 0
+    for runs, line, lines in read:
+        small = max(1, round(share * line)), max(1, round(share * lines))
+        if len(runs) and runs[-1].sum() > small[0] * small[1]:
+            return math.inf
+        total += perimeter(runs, *small)
+    return total
 
 
 def _outline(dialect: Dialect, sample: SampleCell, pixels: float) -> float:

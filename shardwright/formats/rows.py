@@ -23,7 +23,7 @@ from shardwright.dataset.ledger import MISSING_IMAGE
 from shardwright.dataset.manifest import NONE, SINGLE
 from shardwright.errors import CheckFailed, UsageError
 from shardwright.formats.base import NO_LABEL, SHOWN_NAMES, Annotation, AnnotationFormat, Request, Survey, Values
-from shardwright.formats.classes import MOST_CLASSES, ClassMap, map_classes
+from shardwright.formats.classes import MOST_CLASSES, ClassMap, check_any, map_classes
 from shardwright.formats.columns import FurtherColumns
 from shardwright.formats.image_names import NameIndex
 from shardwright.formats.tables import CAPTION, IMAGE, IMAGE_LABEL, JoinedTable, Table, TableRow
@@ -147,6 +147,8 @@ class RowFormat(AnnotationFormat):
         for name, line in missing.items():
             reason = f"{self.name}, {self._place(line)} names it, but there is no such image{self._names.alike(name)}"
             survey.refused.append(Refusal(name, MISSING_IMAGE, reason))
+        if self.kind != NONE:
+            check_any(values, self._classes, [*survey.rejected.values(), *survey.refused])
         self._map = self._map_classes(values)
         survey.classes, survey.labels = self._map.names, self.kind
         features, notes = ({}, []) if self._further is None else self._further.resolve_types()

@@ -27,6 +27,7 @@ from shardwright.formats.base import Request, Survey, shorten
 from shardwright.formats.classes import names_by_line
 from shardwright.formats.head import NUMBER, Head
 from shardwright.formats.image_names import key_stem
+from shardwright.formats.listed_boxes import CENTERS
 from shardwright.formats.mask_values import have_ids
 from shardwright.formats.object_content import FRACTIONS, Content, Entry, Thing, fractions
 from shardwright.formats.object_values import ObjectError, check_fraction, read_text_number
@@ -140,6 +141,11 @@ class Yolo(ObjectFiles):
             ).with_readings(
                 Reading("classes count from 1", {"input.classes": {name: i for i, name in enumerate(self.declared, 1)}})
             )
+
+    def _check_boxes(self, survey: Survey) -> None:
+        super()._check_boxes(survey)
+        named = "as YOLO's [x, y, width, height], the center and the size, its"
+        self._check_corners(survey, named, "Write them as YOLO does.", CENTERS)
 
     def _is_text(self, key: str) -> bool:
         name = _base(key).lower()

@@ -47,6 +47,10 @@ class Box(NamedTuple):
     xmax: float
     ymax: float
 
+    def scaled(self, height: float, width: float) -> Box:
+        """Returns a box in fractions of an image in pixels of an image of that size."""
+        return Box(self.xmin * width, self.ymin * height, self.xmax * width, self.ymax * height)
+
 
 def box_features(flags: Sequence[str] = ()) -> dict[str, str]:
     """Returns name and type (`float32`, `int64`, `bytes`) of the features of boxes.

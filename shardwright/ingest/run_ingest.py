@@ -240,11 +240,16 @@ def written_notes(plan: IngestPlan, results: Sequence[ShardResult | None]) -> li
     found = {shard.split: set[int]() for shard in plan.dataset.shards}
     for result in there:
         found[result.split].update(result.classes)
-    for split, labels in found.items():
-        missing = [name for label, name in enumerate(plan.dataset.classes) if label not in labels] if labels else []
+    everywhere = set[int]().union(*found.values())
+    for split, labels in {"any split": everywhere, **found}.items():
+        # What no image has is said once.
+        known = range(len(plan.dataset.classes)) if split not in found else everywhere
+        missing = [plan.dataset.classes[label] for label in known if label not in labels] if labels else []
         if missing:
             more = f" and {len(missing) - _SHOWN_CLASSES:,} more" if len(missing) > _SHOWN_CLASSES else ""
             notes.append(f"split: no image of {split} has {', '.join(missing[:_SHOWN_CLASSES])}{more}")
+    if plan.dataset.classes and not everywhere:
+        notes.append("labels: no image has any class: all annotations are empty")
     if plan.source is not None:
         copied, damaged = sum(result.copied for result in there), sum(result.damaged for result in there)
         total, root = sum(result.inputs for result in there), plan.source.root

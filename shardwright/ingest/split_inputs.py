@@ -23,8 +23,7 @@ from shardwright.formats.base import AnnotationFormat, shorten
 from shardwright.formats.exported import Exported
 from shardwright.formats.image_names import NameIndex
 from shardwright.formats.rows import CsvFormat
-from shardwright.formats.tables import reduce_header
-from shardwright.ingest.split_lists import SPLIT_HEADERS, listed_image, listed_names
+from shardwright.ingest.split_lists import field_split, listed_image, listed_names, may_state_splits
 from shardwright.ingest.survey import IngestInput
 from shardwright.running.progress import counted
 from shardwright.splits import UNASSIGNED, folder_split, split_named
@@ -32,6 +31,9 @@ from shardwright.storage import Refusal
 
 CONFLICTING_SPLITS = "conflicting_splits"
 _SHOWN = 3
+_UNKNOWN = "not known as a split"
+# So many images in one group cannot be divided; fewer may be a part of a set.
+_MANY = 10
 
 
 @dataclass
@@ -40,11 +42,13 @@ class PredefinedSplits:
 
     Attributes:
         split_of: number of the split of every image of the listing, `UNASSIGNED` where the input names none.
+        column: header of the column of a table that names them, if one does.
         refused: position -> why an image goes into none: the input names two.
         notes: how the splits were detected, for the user.
     """
 
     split_of: npt.NDArray[np.int64]
+    column: str | None = None
     refused: dict[int, Refusal] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
 
@@ -62,7 +66,7 @@ def predefined_splits(options: SplitConfig, surveyed: IngestInput, lists: Mappin
         CheckFailed: nothing that was looked for names an image or a split.
     """
     keys = surveyed.listing.keys
-    result = PredefinedSplits(np.full(len(keys), UNASSIGNED, dtype=np.int64))
+    result = PredefinedSplits(np.full(len(keys), UNASSIGNED, dtype=np.int64), options.from_column)
     where = "the folders"
     stated: Iterable[tuple[int, str, str]]
     if lists:
@@ -90,9 +94,10 @@ def predefined_splits(options: SplitConfig, surveyed: IngestInput, lists: Mappin
         result.split_of[position] = number
     if not (result.split_of >= 0).any():
         shown = ", ".join(keys[:_SHOWN])
+        unknown = next((f" ({note.removeprefix('split: ')})" for note in result.notes if _UNKNOWN in note), "")
         raise CheckFailed(
-            f"split.method: predefined, but {where} name no image of {', '.join(options.names)}; the images are "
-            f"{shown}. Name splits there, or use another split.method."
+            f"split.method: predefined, but by {where} no image is in {', '.join(options.names)}{unknown}; the images "
+            f"are {shown}. Name splits there, or use another split.method."
         )
     return result
 
@@ -123,8 +128,7 @@ def resolve_method(options: SplitConfig, surveyed: IngestInput, alive: npt.NDArr
     missing = np.flatnonzero(alive & ~stated & ~np.isin(np.arange(len(alive)), list(found.refused))).tolist()
     if missing:
         raise _partly_stated(options, surveyed, found, stated, missing)
-    column = split_column(surveyed, options.names)
-    return replace(options, method=PREDEFINED, from_column=column[0] if column is not None else None)
+    return replace(options, method=PREDEFINED, from_column=found.column)
 
 
 def moved_notes(options: SplitConfig, surveyed: IngestInput, orders: Mapping[str, npt.NDArray[np.int64]]) -> list[str]:
@@ -155,7 +159,7 @@ def moved_notes(options: SplitConfig, surveyed: IngestInput, orders: Mapping[str
 
 def _stated_by_input(options: SplitConfig, surveyed: IngestInput) -> PredefinedSplits | None:
     """Returns the splits that the input states by itself; `None` where there are none."""
-    column = split_column(surveyed, options.names)
+    column = split_column(surveyed)
     stating = replace(options, method=PREDEFINED, group=None, num_folds=None, fold_index=None, stratify=False)
     try:
         return predefined_splits(replace(stating, from_column=column and column[0], from_lists=None), surveyed, {})
@@ -163,12 +167,10 @@ def _stated_by_input(options: SplitConfig, surveyed: IngestInput) -> PredefinedS
         return None
 
 
-def split_column(surveyed: IngestInput, names: Sequence[str]) -> tuple[str, set[str]] | None:
-    """Returns the column of the table of labels whose header and whose values all mean splits, and these splits.
+def split_column(surveyed: IngestInput) -> tuple[str, set[str]] | None:
+    """Returns the column of the table of labels that states splits by its header and its values, and these splits.
 
-    Args:
-        surveyed: the input.
-        names: the splits that there may be.
+    All its values mean splits, or at least two do: what the others mean is asked. Values that are classes mean these.
 
     Returns:
         `None` where there is no such column, or the annotations state splits themselves.
@@ -177,11 +179,12 @@ def split_column(surveyed: IngestInput, names: Sequence[str]) -> tuple[str, set[
     if surveyed.survey.splits or not isinstance(source, CsvFormat):
         return None
     for header in source.header:
-        if reduce_header(header) in SPLIT_HEADERS and source.header.count(header) == 1:
+        if may_state_splits(header) and source.header.count(header) == 1:
             values = {text for _, text in source.column("split.from_column", header)}
-            words = {split_word(text) or "" for text in values}
-            if words and words <= set(names):
-                return header, words
+            words = {field_split(header, text) for text in values}
+            known = {word for word in words if word is not None}
+            if known and (known == words or len(known) > 1) and not values <= {*surveyed.survey.classes, ""}:
+                return header, known
     return None
 
 
@@ -196,21 +199,27 @@ def _partly_stated(
     shown = shorten([keys[i] for i in missing[: _SHOWN + 1]])
     counts = Counter(options.names[i] for i in found.split_of[stated].tolist())
     listed = ", ".join(f"{name} {count:,}" for name, count in sorted(counts.items()))
-    further = {word for i in missing if (word := _word_of(keys[i], surveyed.survey.splits.get(i, "")))}
+    texts = surveyed.survey.splits
+    if found.column is not None:
+        texts = dict(column_fields(surveyed.source, "split.from_column", found.column))
+    further = {word for i in missing if (word := _word_of(keys[i], texts.get(i, ""), found.column or ""))}
+    taken = {"split.method": PREDEFINED} | ({} if found.column is None else {"split.from_column": found.column})
     hashed = Reading("divide all images again, by a hash", {"split.method": HASH})
     problem = f"split: the input states the split of {counts.total():,} images ({listed}), and none of {len(missing):,}"
     if unknown := sorted(further - set(options.names)):
         names = {"train": 0.8, "eval": 0.1, "test": 0.1}
         problem += f": {shown}, which belong to {', '.join(unknown)}, and split.ratios does not name that"
         return UsageError(f"{problem}. Add it to split.ratios, or set split.method: hash.").with_readings(
-            Reading("take the splits of the input", {"split.method": PREDEFINED, "split.ratios": names}), hashed
+            Reading("take the splits of the input", {**taken, "split.ratios": names}), hashed
         )
+    if words := sorted({texts.get(i, "") for i in missing} - {""}):
+        problem += f" ({found.column or 'the annotations'}: {shorten(list(map(repr, words)))})"
     return UsageError(
         f"{problem}: {shown}. Set split.method: predefined and split.unlisted_images to their split, or split.method: "
         "hash."
     ).with_readings(
         *(
-            Reading(f"they belong to {name}", {"split.method": PREDEFINED, "split.unlisted_images": name})
+            Reading(f"they belong to {name}", {**taken, "split.unlisted_images": name})
             for name in ("train", *sorted(counts.keys() - {"train"}))
             if name in options.names
         ),
@@ -218,8 +227,8 @@ def _partly_stated(
     )
 
 
-def _word_of(key: str, stated: str) -> str | None:
-    return split_word(stated) or next(filter(None, map(split_word, key.split("/")[:-1])), None)
+def _word_of(key: str, stated: str, header: str) -> str | None:
+    return field_split(header, stated) or next(filter(None, map(split_word, key.split("/")[:-1])), None)
 
 
 def column_fields(source: AnnotationFormat, option: str, header: str) -> Iterator[tuple[int, str]]:
@@ -256,17 +265,19 @@ def _from_lists(lists: Mapping[str, str], surveyed: IngestInput, notes: list[str
 def _from_column(options: SplitConfig, surveyed: IngestInput, notes: list[str]) -> Iterator[tuple[int, str, str]]:
     assert options.from_column is not None
     fields = column_fields(surveyed.source, "split.from_column", options.from_column)
-    for position, split, _ in _named(fields, options.names, notes):
+    for position, split, _ in _named(fields, options.names, notes, options.from_column):
         yield position, split, f"column {options.from_column}"
 
 
-def _named(stated: Iterable[tuple[int, str]], names: Sequence[str], notes: list[str]) -> Iterator[tuple[int, str, str]]:
-    """Finds splits by their names; other words are counted and noted."""
+def _named(
+    stated: Iterable[tuple[int, str]], names: Sequence[str], notes: list[str], header: str = ""
+) -> Iterator[tuple[int, str, str]]:
+    """Finds splits by their names, below a header perhaps; other words are counted and noted."""
     meant: dict[str, str | None] = {}
     unknown: Counter[str] = Counter()
     for position, text in stated:
         if text not in meant:
-            meant[text] = split_named(text, names)
+            meant[text] = split_named(text, names) or split_named(field_split(header, text) or "", names)
         split = meant[text]
         if split is not None:
             yield position, split, "the annotations"
@@ -275,7 +286,7 @@ def _named(stated: Iterable[tuple[int, str]], names: Sequence[str], notes: list[
     _note_meanings(notes, meant, "")
     if unknown:
         shown = ", ".join(f"{text!r} ({count})" for text, count in unknown.most_common(_SHOWN))
-        notes.append(f"split: not known as a split: {shown}")
+        notes.append(f"split: {_UNKNOWN}: {shown}")
 
 
 def _from_folders(
@@ -324,18 +335,26 @@ def image_groups(options: GroupConfig, surveyed: IngestInput) -> Groups:
 
     Raises:
         ConfigError: there is no such column.
-        CheckFailed: no image has a group.
+        CheckFailed: no image has a group, all have the same, or the groups are the classes.
     """
     keys = surveyed.listing.keys
     if options.regex is not None:
         result = Groups(_by_pattern(options.regex, keys))
-        where, fix = f"split.group.regex: {options.regex!r} finds no group in any image", "Change the pattern."
+        where, none, fix = f"split.group.regex: {options.regex!r}", "finds no group in any image", "Change the pattern."
     else:
         assert options.column is not None
         result = _by_column(options.column, surveyed)
-        where, fix = f"split.group.column: {options.column!r} is empty for every image", "Name another column."
+        where, none, fix = f"split.group.column: {options.column!r}", "is empty for every image", "Name another column."
+    shown = f"the images are {', '.join(keys[:_SHOWN])}. {fix}"
     if not any(result.names):
-        raise CheckFailed(f"{where}; the images are {', '.join(keys[:_SHOWN])}. {fix}")
+        raise CheckFailed(f"{where} {none}; {shown}")
+    groups = set(result.names) - {""}
+    if groups <= set(surveyed.survey.classes):
+        raise CheckFailed(f"{where}: the groups are classes, so that each class would be in one split; {shown}")
+    if len(keys) >= _MANY and len(set(result.names)) == 1 and not result.refused:
+        raise CheckFailed(
+            f"{where}: all {len(keys):,} images have the group {result.names[0]!r}, and one split; {shown}"
+        )
     return result
 
 

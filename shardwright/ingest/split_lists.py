@@ -28,10 +28,32 @@ from shardwright.storage.listing import name_lines
 SPLIT_HEADERS = frozenset(
     ("split", "splits", "set", "subset", "partition", "usage", "phase", "stage", "part", "fold", "dataset", "datasplit")
 )
+# Headers of a column of yes and no -> the splits of a no and of a yes.
+_YES_NO_HEADERS = {
+    "isvalid": ("train", EVAL),
+    "isval": ("train", EVAL),
+    "isvalidation": ("train", EVAL),
+    "istest": ("train", TEST),
+    "istrain": (TEST, "train"),
+    "istraining": (TEST, "train"),
+}
+_YES_NO = {"false": 0, "no": 0, "0": 0, "0.0": 0, "true": 1, "yes": 1, "1": 1, "1.0": 1}
 _TABLES = {".csv": ",", ".tsv": "\t"}
 SPLITS_BY_ID, _IDS = "train_test_split.txt", "images.txt"
 _NUMBERS = {"0": "train", "1": EVAL, "2": TEST}
 _NUMBERS_OF_IDS = {"1": "train", "0": TEST}
+
+
+def may_state_splits(header: str) -> bool:
+    """Returns whether a column may state the split of an image, by its header."""
+    reduced = reduce_header(header)
+    return reduced in SPLIT_HEADERS or reduced in _YES_NO_HEADERS
+
+
+def field_split(header: str, text: str) -> str | None:
+    """Returns which of `train`, `eval` and `test` a field means: `val`, or `True` below `is_valid`; or `None`."""
+    meant, answer = _YES_NO_HEADERS.get(reduce_header(header)), _YES_NO.get(text.strip().lower())
+    return split_word(text) if meant is None or answer is None else meant[answer]
 
 
 class StatedSplits(NamedTuple):
@@ -55,11 +77,13 @@ def listed_names(option: str, split: str, path: str) -> list[str]:
         path: of the file.
 
     Raises:
-        UsageError: the file cannot be read, or states none for the split.
+        UsageError: the file cannot be read, or names none.
     """
     stated = stated_splits(option, path)
     if stated is None:
-        return name_lines(_text(option, path))
+        if not (lines := name_lines(_text(option, path))):
+            raise UsageError(f"{option}: {path} is empty. Name images there, one in each line, or leave {option} out.")
+        return lines
     names = [name for name, word in stated.rows if word == split]
     if not names:
         there = ", ".join(sorted({word for _, word in stated.rows}))
@@ -97,13 +121,14 @@ def stated_splits(option: str, path: str) -> StatedSplits | None:
     delimiter = _TABLES.get(os.path.splitext(path)[1].lower())
     table = list(csv.reader(_text(option, path).splitlines(), delimiter=delimiter)) if delimiter else []
     header, *rows = table or [[]]
-    of_split = [i for i, name in enumerate(header) if reduce_header(name) in SPLIT_HEADERS]
+    of_split = [i for i, name in enumerate(header) if may_state_splits(name)]
     if len(of_split) != 1 or len(header) < 2:
         return None
     rows = [row for row in rows if len(row) == len(header)]
     texts = [row[of_split[0]].strip() for row in rows]
-    by_number = set(texts) <= set(_NUMBERS)
-    words = [_NUMBERS[text] if by_number else split_word(text) for text in texts]
+    named = header[of_split[0]]
+    by_number = set(texts) <= set(_NUMBERS) and reduce_header(named) in SPLIT_HEADERS
+    words = [_NUMBERS[text] if by_number else field_split(named, text) for text in texts]
     known = [word for word in words if word is not None]
     if not known or len(known) < len(words):
         return None

@@ -31,7 +31,7 @@ from shardwright.formats.base import (
     Survey,
     counted_endings,
 )
-from shardwright.formats.classes import check_spellings
+from shardwright.formats.classes import check_detected, check_spellings
 from shardwright.formats.detect import open_source
 from shardwright.formats.export_record import FoundExport, find_export
 from shardwright.formats.exported import Exported
@@ -253,7 +253,10 @@ def read_annotations(listed: IngestInput) -> IngestInput:
     if not any(survey.listed):
         raise _nothing_matched(listing, not_images, survey, source)
     if recipe.input.classes is None and not isinstance(source, Exported):
-        check_spellings(survey.classes, source.name or listing.root)
+        where = source.name or listing.root
+        check_spellings(survey.classes, where)
+        if recipe.task == "classification" and survey.labels == SINGLE:
+            check_detected(survey.classes, sum(survey.listed), where)
     listed.survey, listed.rejected = survey, {**not_images, **survey.rejected}
     rest = _unlisted_images(listing, survey, listed.rejected, source.name, unlisted, may_be_empty)
     if unlisted == "reject":
@@ -437,6 +440,11 @@ def _check_unlisted_option(task: str, unlisted: str, may_be_empty: bool) -> None
 def _no_images(listing: Listing, no_images: Mapping[int, Refusal]) -> UsageError:
     refused = [*no_images.values(), *listing.refused][:_SHOWN]
     shown = ", ".join(f"{refusal.key} ({refusal.code})" for refusal in refused)
+    if not refused:
+        return UsageError(
+            f"input.images: no images below {listing.root}, since all files there are taken for annotations "
+            "(input.labels.path). Name another folder."
+        )
     fix = "Check the path."
     if any(refusal.key.lower().endswith(".parquet") for refusal in refused):
         fix = (

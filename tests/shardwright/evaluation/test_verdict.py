@@ -100,7 +100,13 @@ def test_allowed_missing_classes_are_named_all_the_same():
 
 
 def test_a_class_that_covers_everything_can_be_judged():
-    assert judge(limits(), "test", masks([[(100, 100, 100)]] * 60)).reasons == ()
+    assert judge(limits(), "test", masks([[(100, 100, 100), (9, 10, 10)]] * 60)).reasons == ()
+
+
+def test_figures_that_any_constant_answer_reaches_say_nothing():
+    found = judge(limits(), "test", masks([[(100, 100, 100)]] * 60))
+    assert found.reasons == ("the figures say nothing: a model that marks every pixel is always right",)
+    assert found.keys == ("evaluator.beat_trivial",)
 
 
 @pytest.mark.parametrize(("classes", "least"), [(2, 0.75), (5, 0.6), (10, 0.55), (1000, 0.5005)])

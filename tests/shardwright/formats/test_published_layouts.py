@@ -470,6 +470,7 @@ def test_class_folders_of_portable_pixmaps_are_converted():
 def test_many_tables_of_one_kind_are_not_each_tried(capsys):
     for number in range(22):
         photo(f"c{number:02}/{number}.png", number)
+        photo(f"c{number:02}/{number + 22}.png", number + 22)
         table(f"c{number:02}/notes.csv", [["a", "b"], ["1", "2"]])
     found, _ = read(*HASHED)
     assert classes(found)["3.png"] == ["c03"]
