@@ -77,14 +77,13 @@ def measure(spec: TrainSpec) -> None:
     of an evaluation and of a forward pass whose mean goes to the host; the rest is from `medians`, as [in the first
     epoch, in later ones].
     """
-    from shardwright.components.image_trainer.training.backend import build_steps, connect
     from shardwright.components.image_trainer.training.device_input import DeviceInput
     from shardwright.components.image_trainer.training.evaluate_split import Counting
     from shardwright.components.image_trainer.training.learner import Learner
     from shardwright.components.image_trainer.training.loop import steps_per_launch
     from shardwright.components.image_trainer.training.losses import loss_of
     from shardwright.components.image_trainer.training.optimizers import build_optimizer
-    from shardwright.components.image_trainer.training.train import built_model, work_of
+    from shardwright.components.image_trainer.training.train import build_steps, built_model, connect, work_of
 
     placement, here = Placement(_chosen().accelerator, os.environ[BACKEND]), HostPlace()
     devices = connect(placement, here)

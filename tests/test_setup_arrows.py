@@ -26,9 +26,7 @@ MOST_PARAMETERS = 8
 _KEYWORDS = "keywords of a public component, each an option of the configuration and documented there"
 WIDE = {
     "document": "the parts of a page, each under its name",
-    "ImageExampleGen.__init__": _KEYWORDS,
     "ImageTrainer.__init__": _KEYWORDS,
-    "InputResolver.__init__": _KEYWORDS,
     "train": "sections of the configuration, each under its name, as the components take them",
 }
 LONG = {

@@ -4,12 +4,12 @@
     .venv/bin/python tools/compare_training.py steel DATASET OUT [--seeds 1 2 3] [--epochs N]
     .venv/bin/python tools/compare_training.py flowers DATASET OUT
 
-DATASET is what `shardwright transform` wrote: steel defects with masks, or photographs in classes, of 128x128. Ours is
-the training of `shardwright run` with the defaults. The rivals are what a notebook does: for masks a U-Net with batch
-normalization, whose width and depth a search chooses on the split eval with a tenth of the time for each; for classes
-the CNN of TensorFlow's tutorial. They get the same images, flips and light changes, as much processor time as ours took
-with its export, and the best epoch and thresholds on the same split eval. Everything is written to
-`OUT/comparison.json`: figures by seed and class, losses, seconds, the search and the settings.
+DATASET is the `transformed_examples` that `shardwright transform` wrote: steel defects with masks, or photographs in
+classes, of 128x128. Ours is the training of `shardwright run` with the defaults. The rivals are what a notebook does:
+for masks a U-Net with batch normalization, whose width and depth a search chooses on the split eval with a tenth of the
+time for each; for classes the CNN of TensorFlow's tutorial. They get the same images, flips and light changes, as much
+processor time as ours took with its export, and the best epoch and thresholds on the same split eval. Everything is
+written to `OUT/comparison.json`: figures by seed and class, losses, seconds, the search and the settings.
 
 Exit code 0: the mean over the seeds is ahead of the best rival by the target, 0.03 for steel and 0.05 for flowers.
 """
@@ -39,6 +39,7 @@ from shardwright.components.image_trainer.run_fn import train_and_export
 from shardwright.components.image_trainer.spec import TrainRecipe
 from shardwright.config import parse_config
 from shardwright.dataset.reader import ImageDataset
+from shardwright.errors import ShardwrightError
 from shardwright.evaluation.metrics import LabelCounts, MaskSums, headline
 from shardwright.evaluation.thresholds import ThresholdCounts, read_thresholds
 
@@ -212,4 +213,8 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    try:
+        sys.exit(main())
+    except ShardwrightError as error:
+        print(error, file=sys.stderr)
+        sys.exit(error.exit_code)

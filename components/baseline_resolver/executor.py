@@ -10,7 +10,7 @@ from tfx.dsl.components.base import base_executor
 from tfx.types import Artifact, artifact_utils
 from tfx.utils import path_utils
 
-from shardwright.components.runtime.artifacts import flushed_outputs
+from shardwright.components.runtime.artifacts import Artifacts, flushed_outputs
 from shardwright.errors import CheckFailed
 from shardwright.lineage.blessing import BLESSING_FILE, model_digest, read_blessing
 from shardwright.lineage.record import LINEAGE_FILE
@@ -34,12 +34,7 @@ class Executor(base_executor.BaseExecutor):
     """Copies the blessed model into a Model artifact."""
 
     @flushed_outputs
-    def Do(
-        self,
-        input_dict: dict[str, list[Artifact]],
-        output_dict: dict[str, list[Artifact]],
-        exec_properties: dict[str, Any],
-    ) -> None:
+    def Do(self, input_dict: Artifacts, output_dict: Artifacts, exec_properties: dict[str, Any]) -> None:
         """Looks up the blessing and copies its model.
 
         Args:

@@ -87,7 +87,10 @@ class ImageEvaluator(tfx.components.Evaluator):
             blessing=Channel(type=standard_artifacts.ModelBlessing),
             **{executor.LIMITS: limits_of(section)},
         )
-        code = _code_of_metrics(eval_config) if eval_config is not None else {}
+        metrics = () if eval_config is None else (m for specs in eval_config.metrics_specs for m in specs.metrics)
+        code: dict[str, str] = {}
+        for module in sorted({metric.module for metric in metrics} - {"", METRICS_MODULE}):
+            code |= code_files(f"{module}:", os.getcwd(), option="ImageEvaluator: eval_config")
         if code:
             # An edited metric must be computed again.
             spec.exec_properties[executor.CODE_KEY] = canonical_json(code)
@@ -101,12 +104,3 @@ def limits_of(section: EvaluatorConfig) -> str:
     """Returns the conditions of a blessing as canonical JSON, the executor's parameter."""
     conditions = {field.name: getattr(section, field.name) for field in dataclasses.fields(Limits)}
     return json.dumps(conditions, sort_keys=True)
-
-
-def _code_of_metrics(eval_config: tfma.EvalConfig) -> dict[str, str]:
-    """Returns the code of the metrics that are the user's own."""
-    modules = {metric.module for specs in eval_config.metrics_specs for metric in specs.metrics}
-    code: dict[str, str] = {}
-    for module in sorted(modules - {"", METRICS_MODULE}):
-        code |= code_files(f"{module}:", os.getcwd(), option="ImageEvaluator: eval_config")
-    return code

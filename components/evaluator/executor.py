@@ -36,7 +36,7 @@ from shardwright.components.evaluator.result_files import (
 from shardwright.components.evaluator.run_tfma import bless, evaluate
 from shardwright.components.evaluator.slices import SlicedShards
 from shardwright.components.model_files.saved_model import check_saved_model
-from shardwright.components.runtime.artifacts import flushed_outputs
+from shardwright.components.runtime.artifacts import Artifacts, flushed_outputs
 from shardwright.components.runtime.beam import reachable
 from shardwright.components.runtime.joined_examples import newest_examples, open_all
 from shardwright.components.runtime.mounts import place_of
@@ -51,8 +51,6 @@ from shardwright.lineage.blessing import model_digest
 from shardwright.lineage.record import read_lineage, write_lineage
 from shardwright.running.progress import counted
 from shardwright.storage import is_remote
-
-Artifacts = dict[str, list[Artifact]]
 
 _SHOWN = 3
 # Parameters as JSON: the conditions of a blessing, and the code of the user's own metrics.
@@ -112,7 +110,12 @@ class Executor(base_beam_executor.BaseBeamExecutor):
         bless(summary.blessed, artifact_utils.get_single_instance(output_dict[BLESSING_KEY]), model, baseline)
         write_evaluation(evaluation, summary)
         _write_details(evaluation, summary, examples, splits, found.left_out, judged)
-        _name_location(artifact_utils.get_single_instance(output_dict[EVALUATION_KEY]), input_dict)
+        chosen = newest_examples(input_dict[EXAMPLES_KEY])
+        # For the Pusher, if the next run can find it: joined examples are in a temporary folder.
+        place = place_of(chosen[0].uri) if len(chosen) == 1 and has_manifest(chosen[0].uri) else ""
+        if is_remote(place) or os.path.isabs(place):
+            of_results = artifact_utils.get_single_instance(output_dict[EVALUATION_KEY])
+            of_results.set_string_custom_property(EXAMPLES_PLACE, place)
         recipe = {"eval_config": json.loads(eval_config), LIMITS: vars(limits)}
         _write_lineage(inputs, output_dict, examples.manifest.digest, recipe)
 
@@ -213,17 +216,6 @@ def _write_lineage(inputs: Artifacts, output_dict: Artifacts, examples: str, rec
             parents=parents,
             recipe=recipe,
         )
-
-
-def _name_location(evaluation: Artifact, input_dict: Artifacts) -> None:
-    """Records the folder of the images for the Pusher, if the next run can find it."""
-    chosen = newest_examples(input_dict[EXAMPLES_KEY])
-    # Joined examples are in a temporary folder.
-    if len(chosen) > 1 or not has_manifest(chosen[0].uri):
-        return
-    place = place_of(chosen[0].uri)
-    if is_remote(place) or os.path.isabs(place):
-        evaluation.set_string_custom_property(EXAMPLES_PLACE, place)
 
 
 def _check_split(examples: ImageDataset, splits: list[str], left_out: list[str]) -> None:

@@ -22,7 +22,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-import tensorflow as tf
 from PIL import Image
 
 from shardwright.components.predictor.exported_model import ExportedModel, open_model
@@ -93,21 +92,17 @@ def _scored(
 ) -> Iterator[Scored]:
     records = (pair for split in splits for pair in examples.records(split) if pair[0] not in left_out)
     looked_at = itertools.islice(records, LOOKED_AT)
-    examine = model.loaded.signatures["examples"]
     while batch := list(itertools.islice(looked_at, _BATCH)):
-        outputs = examine(examples=tf.constant([record for _, record in batch]))
-        scores = _scores(model, {name: np.asarray(value) for name, value in outputs.items()})
+        outputs = model.examine([record for _, record in batch])
+        if model.task == "segmentation":
+            scores = image_dice(outputs["intersection"], outputs["prediction"], outputs["truth"]).mean(-1)
+        elif model.multi:
+            shared = outputs["prediction"] * outputs["truth"]
+            scores = image_dice(shared.sum(-1), outputs["prediction"].sum(-1), outputs["truth"].sum(-1))
+        else:
+            scores = outputs["probabilities"][np.arange(len(outputs["label"])), outputs["label"]]
         for (key, record), score in zip(batch, scores, strict=True):
             yield Scored(float(score), key, record)
-
-
-def _scores(model: ExportedModel, outputs: dict[str, Any]) -> Any:
-    if model.task == "segmentation":
-        return image_dice(outputs["intersection"], outputs["prediction"], outputs["truth"]).mean(-1)
-    if model.multi:
-        shared = outputs["prediction"] * outputs["truth"]
-        return image_dice(shared.sum(-1), outputs["prediction"].sum(-1), outputs["truth"].sum(-1))
-    return outputs["probabilities"][np.arange(len(outputs["label"])), outputs["label"]]
 
 
 def _picture(model: ExportedModel, examples: ImageDataset, one: Scored) -> tuple[Any, dict[str, Any]]:

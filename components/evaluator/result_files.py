@@ -157,7 +157,8 @@ def details(evaluation_dir: str, classes: Sequence[str]) -> dict[str, Any]:
         if len(key) != 1:
             continue
         ((feature, value),) = key
-        row = {"by": feature.rpartition("/")[2], "value": str(value), "images": _images(measured[False][key])}
+        images = int(measured[False][key].get(IMAGES, 0))
+        row = {"by": feature.rpartition("/")[2], "value": str(value), "images": images}
         row["metrics"] = _figures(measured[False][key])
         if True in measured and key in measured[True]:
             row["baseline"] = _figures(measured[True][key])
@@ -207,7 +208,9 @@ def _by_slice(evaluation_dir: str, model: str) -> dict[Any, dict[str, float]]:
         pairs = [pair for pair in record.metric_keys_and_values if _is_of_model(pair, model)]
         if pairs:
             numbers = {pair.key.name: float(pair.value.double_value.value) for pair in pairs}
-            found[_slice(record)] = {name: value for name, value in sorted(numbers.items()) if math.isfinite(value)}
+            keys = [(one.column, getattr(one, one.WhichOneof("kind"))) for one in record.slice_key.single_slice_keys]
+            place = tuple((n, v.decode("utf-8", "replace") if isinstance(v, bytes) else v) for n, v in keys)
+            found[place] = {name: value for name, value in sorted(numbers.items()) if math.isfinite(value)}
     return found
 
 
@@ -220,22 +223,9 @@ def _is_of_model(pair: Any, model: str) -> bool:
     return pair.value.HasField("double_value") and (not model or key.model_name in (model, ""))
 
 
-def _slice(record: Any) -> tuple[tuple[str, Any], ...]:
-    """Returns the slice of a record: pairs of a feature and its value, where bytes are text."""
-    pairs = []
-    for one in record.slice_key.single_slice_keys:
-        value = getattr(one, one.WhichOneof("kind"))
-        pairs.append((one.column, value.decode("utf-8", "replace") if isinstance(value, bytes) else value))
-    return tuple(pairs)
-
-
 def _figures(values: Mapping[str, float]) -> dict[str, float]:
     """Returns the metrics of the model, without counts and confusion matrix."""
     return {name: value for name, value in values.items() if name != IMAGES and not name.startswith(CONFUSION)}
-
-
-def _images(values: Mapping[str, float]) -> int:
-    return int(values.get(IMAGES, 0))
 
 
 def _confusion(values: Mapping[str, float], classes: int) -> list[list[int]] | None:

@@ -25,7 +25,7 @@ from tfx.types import Artifact
 from tfx.utils import io_utils, path_utils
 
 from shardwright.components.evaluator.slices import LeftOut, SlicedShards
-from shardwright.components.runtime.beam import spread_numbers
+from shardwright.components.runtime.beam import spread
 from shardwright.storage import read_bytes
 
 LEFT_OUT_FILE, ANSWERS_FILE = "left_out.json", "answers.json"
@@ -83,7 +83,7 @@ def evaluate(
     ]
     with make_pipeline() as pipeline:
         reading = beam.ParDo(_ReadShard(shards)).with_outputs(_REFUSED, main=_KEPT)
-        read = spread_numbers(pipeline, len(shards)) | "ReadShard" >> reading
+        read = spread(pipeline, range(len(shards))) | "ReadShard" >> reading
         _ = (
             read[_REFUSED]
             | "Together" >> beam.combiners.ToList()

@@ -116,7 +116,14 @@ class SlicedShards:
             return key, None
         folder = _folder(key)
         shown = folder if folder in self.folders else OTHERS
-        return key, _Row(serialized, _classes(example, self.examples.manifest.classes), shown, bright)
+        classes = self.examples.manifest.classes
+        if any(name.startswith(MASK_PREFIX) for name in example):
+            areas = {name: example.get(mask_feature(name, AREA)) for name in classes}
+            has = [name for name, area in areas.items() if area is not None and len(area) and area[0]]
+        else:
+            labels: Any = example.get("image/class/label", [])
+            has = [classes[label] for label in dict.fromkeys(labels)]
+        return key, _Row(serialized, has or [NO_CLASS], shown, bright)
 
 
 class _Row(NamedTuple):
@@ -136,15 +143,6 @@ def _batch(rows: Sequence[_Row]) -> pa.RecordBatch:
     }
     kind = pa.large_list(pa.large_binary())
     return pa.RecordBatch.from_arrays([pa.array(values, kind) for values in columns.values()], list(columns))
-
-
-def _classes(example: Any, classes: Sequence[str]) -> list[str]:
-    if any(name.startswith(MASK_PREFIX) for name in example):
-        areas = {name: example.get(mask_feature(name, AREA)) for name in classes}
-        shown = [name for name, area in areas.items() if area is not None and len(area) and area[0]]
-    else:
-        shown = [classes[label] for label in dict.fromkeys(example.get("image/class/label", []))]
-    return shown or [NO_CLASS]
 
 
 def _folder(key: str) -> str:

@@ -7,8 +7,8 @@ Beam. The arithmetic is that of `shardwright.evaluation.metrics`. TFMA imports t
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable
-from typing import Any
+from collections.abc import Iterable
+from typing import Any, ClassVar
 
 import apache_beam as beam
 import numpy as np
@@ -30,50 +30,114 @@ def confusion_names(classes: int) -> list[str]:
     return [f"{CONFUSION}{true}/{predicted}" for true in range(classes) for predicted in range(classes)]
 
 
-class MaskMetrics(metric_types.Metric):
+class _Combiner(beam.CombineFn):
+    """Adds up what is counted of each image, with `+`, to values with `report(classes)`."""
+
+    sums: ClassVar[Any]
+
+    def __init__(self, model_name: str, classes: list[str], keys: Keys) -> None:
+        self._model_name, self._classes, self._keys = model_name, classes, keys
+
+    def create_accumulator(self) -> Any:
+        return self.sums.zero(len(self._classes))
+
+    def add_input(self, accumulator: Any, element: metric_types.StandardMetricInputs) -> Any:
+        return accumulator + self.count(element.get_predictions(self._model_name))
+
+    def merge_accumulators(self, accumulators: Iterable[Any]) -> Any:
+        return functools.reduce(lambda a, b: a + b, accumulators, self.create_accumulator())
+
+    def extract_output(self, accumulator: Any) -> dict[metric_types.MetricKey, float]:
+        # TFMA requires all promised keys; a class without examples has no value.
+        values = {**accumulator.report(self._classes), **self.further(accumulator)}
+        return {key: values.get(name, float("nan")) for name, key in self._keys.items()}
+
+    def count(self, outputs: Any) -> Any:
+        """Returns the sums of an image."""
+        raise NotImplementedError
+
+    def further(self, accumulator: Any) -> dict[str, float]:
+        """Returns values in addition to the report."""
+        return {IMAGES: float(accumulator.images)}
+
+
+class _MaskCombiner(_Combiner):
+    sums = MaskSums
+
+    def count(self, outputs: Any) -> MaskSums:
+        return MaskSums.of_images(*(np.reshape(outputs[n], (1, -1)) for n in ("intersection", "prediction", "truth")))
+
+
+class _ClassCombiner(_Combiner):
+    sums = ClassSums
+
+    def count(self, outputs: Any) -> ClassSums:
+        return ClassSums.of_labels(*(np.reshape(outputs[name], (1, -1)) for name in ("prediction", "truth")))
+
+
+class _LabelCombiner(_Combiner):
+    sums = LabelCounts
+
+    def count(self, outputs: Any) -> LabelCounts:
+        predicted, true = np.argmax(np.reshape(outputs["probabilities"], -1)), np.reshape(outputs["label"], -1)[0]
+        return LabelCounts.of_labels([int(predicted)], [int(true)], len(self._classes))
+
+    def further(self, accumulator: LabelCounts) -> dict[str, float]:
+        cells = zip(confusion_names(len(self._classes)), accumulator.confusion.ravel().tolist(), strict=False)
+        return {IMAGES: float(accumulator.confusion.sum()), **dict(cells)}
+
+
+class _SummedMetrics(metric_types.Metric):
+    """All metrics that follow from the same sums: of the whole, and of every class."""
+
+    combiner: ClassVar[type[_Combiner]]
+    of_all: ClassVar[tuple[str, ...]]
+    of_class: ClassVar[tuple[str, ...]] = ("f1",)
+
+    def __init__(self, classes: list[str], name: str = "") -> None:
+        names = [*self.of_all, IMAGES, *(f"{metric}/{c}" for metric in self.of_class for c in classes)]
+        names += confusion_names(len(classes)) if self.combiner is _LabelCombiner else []
+        make = metric_util.merge_per_key_computations(functools.partial(_computations, self.combiner, names))
+        super().__init__(make, name=name or type(self).__name__, classes=classes)
+
+
+class MaskMetrics(_SummedMetrics):
     """`mean_dice`, `mean_iou`, `mean_f1`, `kaggle_dice`; `dice/`, `iou/` and `f1/<class>` of every class.
 
     Needs a model whose signature returns `intersection`, `prediction` and `truth`, float32 [N, C], in pixels.
     """
 
-    def __init__(self, classes: list[str], name: str = "mask_metrics") -> None:
-        names = ["mean_dice", "mean_iou", "mean_f1", "kaggle_dice", IMAGES]
-        names += [f"{metric}/{c}" for metric in ("dice", "iou", "f1") for c in classes]
-        make = functools.partial(_computations, _MaskCombiner, names)
-        super().__init__(metric_util.merge_per_key_computations(make), name=name, classes=classes)
+    combiner = _MaskCombiner
+    of_all = ("mean_dice", "mean_iou", "mean_f1", "kaggle_dice")
+    of_class = ("dice", "iou", "f1")
 
 
-class LabelMetrics(metric_types.Metric):
+class LabelMetrics(_SummedMetrics):
     """`accuracy`, `mean_f1`, and `f1/<class>` of every class; the confusion matrix as `confusion/<true>/<predicted>`.
 
     Needs a model whose signature returns `probabilities`, float32 [N, K], and `label`, int64 [N].
     """
 
-    def __init__(self, classes: list[str], name: str = "label_metrics") -> None:
-        names = ["accuracy", "mean_f1", IMAGES, *(f"f1/{c}" for c in classes), *confusion_names(len(classes))]
-        make = functools.partial(_computations, _LabelCombiner, names)
-        super().__init__(metric_util.merge_per_key_computations(make), name=name, classes=classes)
+    combiner = _LabelCombiner
+    of_all = ("accuracy", "mean_f1")
 
 
-class ClassMetrics(metric_types.Metric):
+class ClassMetrics(_SummedMetrics):
     """`mean_f1`, `exact_match`, and `f1/<class>` of every class, where an image may have several.
 
     Needs a model whose signature returns `prediction` and `truth`, float32 [N, C], 0 or 1.
     """
 
-    def __init__(self, classes: list[str], name: str = "class_metrics") -> None:
-        names = ["mean_f1", "exact_match", IMAGES, *(f"f1/{c}" for c in classes)]
-        make = functools.partial(_computations, _ClassCombiner, names)
-        super().__init__(metric_util.merge_per_key_computations(make), name=name, classes=classes)
+    combiner = _ClassCombiner
+    of_all = ("mean_f1", "exact_match")
 
 
-metric_types.register_metric(MaskMetrics)
-metric_types.register_metric(ClassMetrics)
-metric_types.register_metric(LabelMetrics)
+for kind in (MaskMetrics, ClassMetrics, LabelMetrics):
+    metric_types.register_metric(kind)
 
 
 def _computations(
-    combiner: Callable[[str, list[str], Keys], beam.CombineFn],
+    combiner: type[_Combiner],
     metric_names: list[str],
     name: str,
     classes: list[str],
@@ -86,69 +150,9 @@ def _computations(
     """
     del name  # The name of the class; each metric has another one.
     # `example_weighted` None, not False: TFMA looks up thresholds that name a metric under None.
-    keys = {
-        n: metric_types.MetricKey(name=n, model_name=model_name, output_name=output_name, example_weighted=None)
-        for n in metric_names
-    }
-    computation = metric_types.MetricComputation(
-        keys=list(keys.values()), preprocessors=None, combiner=combiner(model_name, classes, keys)
+    key = functools.partial(
+        metric_types.MetricKey, model_name=model_name, output_name=output_name, example_weighted=None
     )
-    return [computation]
-
-
-class _SumCombiner(beam.CombineFn):
-    """Adds up values with `+` and `report(classes)`."""
-
-    def __init__(self, model_name: str, classes: list[str], keys: Keys) -> None:
-        self._model_name = model_name
-        self._classes = classes
-        self._keys = keys
-
-    def merge_accumulators(self, accumulators: Iterable[Any]) -> Any:
-        return functools.reduce(lambda a, b: a + b, accumulators, self.create_accumulator())
-
-    def extract_output(self, accumulator: Any) -> dict[metric_types.MetricKey, float]:
-        # TFMA requires all promised keys; a class without examples has no value.
-        values = {**accumulator.report(self._classes), **self._further(accumulator)}
-        return {key: values.get(name, float("nan")) for name, key in self._keys.items()}
-
-    def _further(self, accumulator: Any) -> dict[str, float]:
-        """Returns values in addition to the report."""
-        return {IMAGES: float(accumulator.images)}
-
-
-class _MaskCombiner(_SumCombiner):
-    def create_accumulator(self) -> MaskSums:
-        return MaskSums.zero(len(self._classes))
-
-    def add_input(self, accumulator: MaskSums, element: metric_types.StandardMetricInputs) -> MaskSums:
-        sums = element.get_predictions(self._model_name)
-        rows = (np.reshape(sums[name], (1, len(self._classes))) for name in ("intersection", "prediction", "truth"))
-        return accumulator + MaskSums.of_images(*rows)
-
-
-class _ClassCombiner(_SumCombiner):
-    def create_accumulator(self) -> ClassSums:
-        return ClassSums.zero(len(self._classes))
-
-    def add_input(self, accumulator: ClassSums, element: metric_types.StandardMetricInputs) -> ClassSums:
-        outputs = element.get_predictions(self._model_name)
-        rows = (np.reshape(outputs[name], (1, len(self._classes))) for name in ("prediction", "truth"))
-        return accumulator + ClassSums.of_labels(*rows)
-
-
-class _LabelCombiner(_SumCombiner):
-    def create_accumulator(self) -> LabelCounts:
-        return LabelCounts.zero(len(self._classes))
-
-    def add_input(self, accumulator: LabelCounts, element: metric_types.StandardMetricInputs) -> LabelCounts:
-        outputs = element.get_predictions(self._model_name)
-        predicted = int(np.argmax(np.reshape(outputs["probabilities"], -1)))
-        true = int(np.reshape(outputs["label"], -1)[0])
-        return accumulator + LabelCounts.of_labels([predicted], [true], len(self._classes))
-
-    def _further(self, accumulator: LabelCounts) -> dict[str, float]:
-        matrix = accumulator.confusion
-        names = confusion_names(len(self._classes))
-        cells = dict(zip(names, matrix.ravel().tolist(), strict=True)) if names else {}
-        return {IMAGES: float(matrix.sum()), **cells}
+    keys = {n: key(name=n) for n in metric_names}
+    adding = combiner(model_name, classes, keys)
+    return [metric_types.MetricComputation(keys=list(keys.values()), preprocessors=None, combiner=adding)]

@@ -2,34 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tfx.dsl.components.base import base_beam_component, executor_spec
 from tfx.types import Channel, component_spec, standard_artifacts
 
 from shardwright.components.image_example_gen import executor
-from shardwright.components.input_resolver.component import InputResolver
+from shardwright.components.input_resolver.component import IngestSections, InputResolver, ingest_config
 from shardwright.components.input_resolver.executor import FINGERPRINT, LOCATION, RECIPE, SETTLED_RECIPE
-from shardwright.components.runtime.component_arguments import (
-    FromConfig,
-    Options,
-    check_arguments,
-    component_of,
-    required,
-)
-from shardwright.config import (
-    DuplicatesConfig,
-    FeaturesConfig,
-    ImagesConfig,
-    InputConfig,
-    RejectsConfig,
-    ShardsConfig,
-    SplitConfig,
-)
-from shardwright.config.constructors import config_of
+from shardwright.components.runtime.component_arguments import FromConfig, Options, check_arguments, component_of
+from shardwright.config import InputConfig
 from shardwright.errors import UsageError
-from shardwright.ingest.baseline import COPIED, SPLITS, refuse_baseline
 from shardwright.ingest.identify import IngestSource
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 
 class ImageExampleGenSpec(component_spec.ComponentSpec):
@@ -65,6 +52,7 @@ class ImageExampleGen(base_beam_component.BaseBeamComponent):
             the keys of `input` in YAML. Labels are `RleCsv(...)`, `Coco(...)`, `MaskImages(...)`, `LabelCsv(...)`,
             `ClassFolders()`, …; by default the format is detected.
         task: `segmentation` or `classification`.
+        base: folder that relative paths start from; by default the working directory.
         images: `Images(verify="full", orientation="apply")`, or a mapping: checks, size and encoding of the stored
             images.
         split: how images are divided: `Split(train=0.8, eval=0.2)`, or a mapping. The default is train 0.8, eval 0.1,
@@ -74,7 +62,6 @@ class ImageExampleGen(base_beam_component.BaseBeamComponent):
         features: `Features(preset="tfds")`, or a mapping.
         rejects: `Rejects(max_fraction=0.05)`, or a mapping: how many inputs may be rejected.
         reuse_from: dataset of an earlier ingest: images that have not changed are copied from there.
-        base: folder that relative paths start from; by default the working directory.
 
     Outputs:
         examples: `standard_artifacts.Examples` with its splits in `split_names`, and `span` and `version` of the newest
@@ -96,30 +83,10 @@ class ImageExampleGen(base_beam_component.BaseBeamComponent):
         input: Options[InputConfig] = None,  # noqa: A002 -- the name of the section
         *,
         task: str = "segmentation",
-        images: Options[ImagesConfig] = None,
-        split: Options[SplitConfig] = None,
-        shards: Options[ShardsConfig] = None,
-        duplicates: Options[DuplicatesConfig] = None,
-        features: Options[FeaturesConfig] = None,
-        rejects: Options[RejectsConfig] = None,
-        reuse_from: str | None = None,
         base: str | None = None,
+        **sections: Unpack[IngestSections],
     ) -> None:
-        required("ImageExampleGen", "input", input, 'Input("images")')
-        config = config_of(
-            input,
-            task=task,
-            images=images,
-            split=split,
-            shards=shards,
-            duplicates=duplicates,
-            features=features,
-            rejects=rejects,
-            reuse_from=reuse_from,
-            base=base,
-        )
-        for path, dataset in ((SPLITS, config.split.keep_from), (COPIED, reuse_from)):
-            refuse_baseline(path, dataset)
+        config = ingest_config("ImageExampleGen", input, task, base, sections)
         super().__init__(_spec(IngestSource.of(config)))
 
     from_config = FromConfig(__init__, with_baseline=True)

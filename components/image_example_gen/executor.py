@@ -13,7 +13,8 @@ from tfx.dsl.components.base import base_beam_executor
 from tfx.proto import example_gen_pb2
 from tfx.types import artifact_utils
 
-from shardwright.components.runtime.beam import reachable, staging_root
+from shardwright.components.runtime.artifacts import Artifacts
+from shardwright.components.runtime.beam import reachable, spread, staging_root
 from shardwright.components.runtime.joined_examples import SOURCE, set_span
 from shardwright.config.images import FULL
 from shardwright.errors import UsageError
@@ -46,9 +47,7 @@ class Executor(base_beam_executor.BaseBeamExecutor):
     options of Beam, the processes of `shardwright ingest` write the shards.
     """
 
-    def Do(
-        self, input_dict: dict[str, list[Any]], output_dict: dict[str, list[Any]], exec_properties: dict[str, Any]
-    ) -> None:
+    def Do(self, input_dict: Artifacts, output_dict: Artifacts, exec_properties: dict[str, Any]) -> None:
         """Writes the dataset.
 
         Raises:
@@ -109,13 +108,8 @@ class Executor(base_beam_executor.BaseBeamExecutor):
         if not ranges:
             return
         with self._make_beam_pipeline() as pipeline:
-            _ = (
-                pipeline
-                | "Ranges" >> beam.Create(ranges)
-                # Without the reshuffle the ranges stay in one bundle, and one worker writes all of them.
-                | "Spread" >> beam.Reshuffle()
-                | "WriteRange" >> beam.Map(write_range, plan=plan.for_writers(), staging=staging)
-            )
+            write = beam.Map(write_range, plan=plan.for_writers(), staging=staging)
+            _ = spread(pipeline, ranges, "Ranges") | "WriteRange" >> write
 
 
 class _Look:
@@ -139,12 +133,8 @@ class _Look:
             missing = share_parts(staging, parts)
             if missing:
                 with self._make_pipeline() as pipeline:
-                    _ = (
-                        pipeline
-                        | "PartNumbers" >> beam.Create(missing)
-                        | "Spread" >> beam.Reshuffle()
-                        | "LookAtPart" >> beam.Map(look_at_part, look=look, staging=staging)
-                    )
+                    look_at = beam.Map(look_at_part, look=look, staging=staging)
+                    _ = spread(pipeline, missing, "PartNumbers") | "LookAtPart" >> look_at
             yield from shared_results(staging, look, parts)
 
     def remove(self) -> None:

@@ -119,10 +119,7 @@ class ImageTrainer(tfx.components.Trainer):
         for option, given in (("custom_config", custom_config), ("custom_job", custom_job)):
             check_json(given, f"ImageTrainer: {option}")
         values = {RECIPE_KEY: recipe.to_dict(), **_run_options(config), **(custom_job or {}), **(custom_config or {})}
-        if run_fn:
-            values |= _source(run_fn)
-        if module_file:
-            values |= _module_source(module_file)
+        values |= _own_code(run_fn, module_file)
         super().__init__(
             run_fn=None if module_file else (run_fn or RUN_FN).replace(":", "."),
             module_file=module_file,
@@ -159,41 +156,34 @@ def _check_start(recipe: TrainRecipe, base_model: BaseChannel | None) -> None:
         )
 
 
-def _source(run_fn: str) -> dict[str, Any]:
-    """Returns the code of a function, which must be on this machine, like that of `trainer.model`.
+def _own_code(run_fn: str | None, module_file: str | None) -> dict[str, Any]:
+    """Returns the code of the user's function, which must be on this machine; a file on a bucket is not read.
+
+    TFX packs the Python files next to `module_file`, whatever imports them, and they are part of its cache key. It does
+    neither with packages and data files.
 
     Raises:
-        UsageError: there is no such module or function.
+        UsageError: there is no such module, file or function, or TFX cannot pack it.
     """
-    option = "ImageTrainer: run_fn"
-    path = import_path(run_fn, option)
-    code = code_files(path, os.getcwd(), option=option)
-    module, _, name = path.partition(":")
-    file = module_source(module)
-    if file is not None:
-        check_defines(file, name, option=option)
-    return {CODE_KEY: code}
-
-
-def _module_source(file: str) -> dict[str, Any]:
-    """Returns the code of a file with the function that TFX calls. A file on a bucket is not read.
-
-    TFX packs the Python files next to it, whatever imports them, and they are part of its cache key. It does neither
-    with packages and data files.
-
-    Raises:
-        UsageError: there is no such file or function, or TFX cannot pack it.
-    """
-    if is_remote(file):
+    if run_fn:
+        option = "ImageTrainer: run_fn"
+        path = import_path(run_fn, option)
+        code = code_files(path, os.getcwd(), option=option)
+        module, _, name = path.partition(":")
+        if (source := module_source(module)) is not None:
+            check_defines(source, name, option=option)
+        return {CODE_KEY: code}
+    if module_file is None or is_remote(module_file):
         return {}
     option = "ImageTrainer: module_file"
-    if not Path(file).is_file():
-        raise UsageError(f"{option}: {file} is not a file. Give a Python file with a function run_fn.")
-    check_defines(file, "run_fn", option=option)
+    if not Path(module_file).is_file():
+        raise UsageError(f"{option}: {module_file} is not a file. Give a Python file with a function run_fn.")
+    check_defines(module_file, "run_fn", option=option)
     if importlib.util.find_spec("pip") is None:
         fix = "Install pip, for example by `uv pip install pip`, or give run_fn"
         raise UsageError(f"{option}: TFX installs the file with pip, which this environment does not have. {fix}.")
-    return {CODE_KEY: code_files(file, str(Path(file).absolute().parent), option=option, any_import=True)}
+    folder = str(Path(module_file).absolute().parent)
+    return {CODE_KEY: code_files(module_file, folder, option=option, any_import=True)}
 
 
 def _run_options(config: Config) -> dict[str, Any]:

@@ -24,6 +24,7 @@ from tfx.utils import json_utils, name_utils
 
 from shardwright.components.image_trainer import executor
 from shardwright.components.image_trainer.run_fn import RUN_FN
+from shardwright.components.runtime.artifacts import Artifacts
 from shardwright.errors import CheckFailed
 
 _SECONDS_BETWEEN_LOOKS = 30.0
@@ -34,9 +35,7 @@ _NO_ANSWERS = 20
 class Executor(base_executor.BaseExecutor):
     """Trains in a CustomJob."""
 
-    def Do(
-        self, input_dict: dict[str, list[Any]], output_dict: dict[str, list[Any]], exec_properties: dict[str, Any]
-    ) -> None:
+    def Do(self, input_dict: Artifacts, output_dict: Artifacts, exec_properties: dict[str, Any]) -> None:
         """Starts the job that `custom_config` describes, and waits until it has ended.
 
         Raises:
@@ -68,7 +67,7 @@ def run_custom_job(client: VertexJobClient, region: str, project: str, job: dict
         CheckFailed: the job failed or was cancelled.
         SystemExit: this process received SIGTERM; the job is cancelled.
     """
-    with _noted_sigterm() as ending:
+    with _Ending() as ending:
         # The answer has the name that a job is cancelled by, so it is waited for.
         client.launch_job(project, job)
         name = client.get_job_name()
@@ -77,7 +76,11 @@ def run_custom_job(client: VertexJobClient, region: str, project: str, job: dict
             with ending.at_once():
                 response = _wait(client)
         except BaseException:
-            _cancel(region, name)
+            print(f"CustomJob {name}: cancelled with its step", flush=True)
+            service = gapic.JobServiceClient(client_options={"api_endpoint": f"{region}-aiplatform.googleapis.com"})
+            # A job that has ended in the meantime cannot be cancelled, and need not.
+            with suppress(GoogleAPICallError):
+                service.cancel_custom_job(name=name)
             raise
     if client.get_job_state(response) in client.JOB_STATES_FAILED:
         state = getattr(client.get_job_state(response), "name", client.get_job_state(response))
@@ -88,20 +91,21 @@ def run_custom_job(client: VertexJobClient, region: str, project: str, job: dict
 
 
 class _Ending:
-    """Remembers that this process received SIGTERM.
-
-    Attributes:
-        number: the signal, 0 for none.
-    """
+    """Notes, while it is entered, that this process received SIGTERM."""
 
     def __init__(self) -> None:
-        self.number = 0
+        self._number = 0
         self._now = False
 
-    def note(self, number: int, frame: FrameType | None) -> None:
-        """Handles the signal."""
-        del frame
-        self.number = number
+    def __enter__(self) -> _Ending:
+        self._before = signal.signal(signal.SIGTERM, self._note)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        signal.signal(signal.SIGTERM, self._before)
+
+    def _note(self, number: int, _: FrameType | None) -> None:
+        self._number = number
         if self._now:
             sys.exit(128 + number)
 
@@ -109,22 +113,12 @@ class _Ending:
     def at_once(self) -> Iterator[None]:
         """Ends this process when the signal comes within, or has come before."""
         self._now = True
-        if self.number:
-            sys.exit(128 + self.number)
+        if self._number:
+            sys.exit(128 + self._number)
         try:
             yield
         finally:
             self._now = False
-
-
-@contextmanager
-def _noted_sigterm() -> Iterator[_Ending]:
-    ending = _Ending()
-    before = signal.signal(signal.SIGTERM, ending.note)
-    try:
-        yield ending
-    finally:
-        signal.signal(signal.SIGTERM, before)
 
 
 def _wait(client: VertexJobClient) -> Any:
@@ -143,11 +137,3 @@ def _wait(client: VertexJobClient) -> Any:
             if client.get_job_state(response) in client.JOB_STATES_COMPLETED:
                 return response
         time.sleep(_SECONDS_BETWEEN_LOOKS)
-
-
-def _cancel(region: str, name: str) -> None:
-    """Cancels the job. A job that has ended in the meantime cannot be cancelled, and need not."""
-    print(f"CustomJob {name}: cancelled with its step", flush=True)
-    service = gapic.JobServiceClient(client_options={"api_endpoint": f"{region}-aiplatform.googleapis.com"})
-    with suppress(GoogleAPICallError):
-        service.cancel_custom_job(name=name)

@@ -54,12 +54,15 @@ def with_defaults(
         loader = replace(loader, augment=augment)
         notes.append(f"augments with {', '.join(augment)}{why} (loader.augment; [] for none)")
     if trainer.class_weights == "auto":
-        rare, common = _extremes(statistics.get(_SHARES[task], {}), classes)
-        weighted = rare is not None and rare[1] * _RARE[task] < common[1]
+        shares = statistics.get(_SHARES[task], {})
+        # Of the classes with examples, the rarest first.
+        known = sorted((float(shares[name]), name) for name in classes if shares.get(name, 0))
+        weighted = bool(known) and known[0][0] * _RARE[task] < known[-1][0]
         trainer = replace(trainer, class_weights="balanced" if weighted else "none")
-        if rare is not None and weighted:
-            many = f"{common[1] / rare[1]:.0f} times as frequent as {escape(rare[0])}"
-            notes.append(f"weights the classes, since {escape(common[0])} is {many} (trainer.class_weights)")
+        if weighted:
+            (least, rare), *_, (most, common) = known
+            many = f"{most / least:.0f} times as frequent as {escape(rare)}"
+            notes.append(f"weights the classes, since {escape(common)} is {many} (trainer.class_weights)")
     return replace(recipe, trainer=trainer, loader=loader), tuple(notes)
 
 
@@ -73,9 +76,3 @@ def augmentations_for(task: str, classes: Sequence[str]) -> tuple[tuple[str, ...
     if sided is not None:
         return rest, f", without flips: the class {escape(sided)} has a side"
     return (*_FLIPPED, *rest), ""
-
-
-def _extremes(shares: Mapping[str, float], classes: Sequence[str]) -> tuple[Any, Any]:
-    """Returns the rarest and the most frequent class of those with examples, each with its share."""
-    known = sorted((float(shares.get(name, 0)), name) for name in classes if shares.get(name, 0))
-    return ((known[0][1], known[0][0]), (known[-1][1], known[-1][0])) if known else (None, None)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,7 @@ from tfx.types import artifact_utils
 from tfx.types.standard_component_specs import EVAL_ARGS_KEY, EXAMPLES_KEY, MODEL_KEY, MODULE_PATH_KEY, TRAIN_ARGS_KEY
 from tfx.utils import json_utils, path_utils
 
-from shardwright.components.runtime.artifacts import flushed_outputs
+from shardwright.components.runtime.artifacts import Artifacts, flushed_outputs
 from shardwright.components.runtime.joined_examples import as_artifact, newest_examples, open_all
 from shardwright.components.runtime.user_code import check_code, forget_modules
 from shardwright.dataset.reader import ImageDataset
@@ -31,9 +31,7 @@ class Executor(trainer_executor.GenericExecutor):
     _joins = True
 
     @flushed_outputs
-    def Do(
-        self, input_dict: dict[str, list[Any]], output_dict: dict[str, list[Any]], exec_properties: dict[str, Any]
-    ) -> None:
+    def Do(self, input_dict: Artifacts, output_dict: Artifacts, exec_properties: dict[str, Any]) -> None:
         """Trains.
 
         Raises:
@@ -59,9 +57,7 @@ class OwnExecutor(Executor):
     _joins = False
 
     @flushed_outputs
-    def Do(
-        self, input_dict: dict[str, list[Any]], output_dict: dict[str, list[Any]], exec_properties: dict[str, Any]
-    ) -> None:
+    def Do(self, input_dict: Artifacts, output_dict: Artifacts, exec_properties: dict[str, Any]) -> None:
         recipe = json_utils.loads(exec_properties["custom_config"])
         # What TFX has packed is what the pipeline was constructed with.
         code = {} if exec_properties.get(MODULE_PATH_KEY) else recipe.get(CODE_KEY, {})
@@ -70,7 +66,12 @@ class OwnExecutor(Executor):
         super().Do(input_dict, output_dict, exec_properties)
         model = Path(artifact_utils.get_single_uri(output_dict[MODEL_KEY]))
         serving = Path(path_utils.serving_model_dir(str(model)))
-        parents = _parents([one.uri for one in newest_examples(input_dict[EXAMPLES_KEY])])
+        parents = {}
+        # Examples of other components have no manifest.
+        with suppress(DatasetError):
+            chosen = newest_examples(input_dict[EXAMPLES_KEY])
+            digests = [ImageDataset.open(one.uri).manifest.digest for one in chosen]
+            parents = {"dataset": digests[0] if len(digests) == 1 else fingerprint(digests)}
         for folder in (serving, model):
             if not Path(folder, LINEAGE_FILE).exists():
                 write_lineage(
@@ -81,12 +82,3 @@ class OwnExecutor(Executor):
                     recipe=recipe,
                     files=folder == serving,
                 )
-
-
-def _parents(examples: Sequence[str]) -> dict[str, str]:
-    """Returns the digest of the dataset; nothing for examples without a manifest, which other components wrote."""
-    try:
-        digests = [ImageDataset.open(one).manifest.digest for one in examples]
-    except DatasetError:
-        return {}
-    return {"dataset": digests[0] if len(digests) == 1 else fingerprint(digests)}

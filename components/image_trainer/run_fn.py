@@ -299,55 +299,45 @@ def _check_dataset(opened: ImageDataset, dataset: Path, recipe: TrainRecipe) -> 
             f"ImageTrainer: examples: {dataset} is not transformed. "
             'Give the output of ImageTransform: transform.outputs["transformed_examples"].'
         )
-    _check_task(recipe, manifest.task)
+    try:
+        # Only its model and loss depend on the task.
+        check_learning(manifest.task, recipe.trainer.model, recipe.trainer.loss)
+    except ConfigError:
+        (given,) = (other for other in MODELS if other != manifest.task)
+        raise UsageError(
+            f"ImageTrainer: task: {given!r} (the default is 'segmentation'), but the examples are for "
+            f"{manifest.task!r}. Write task={manifest.task!r}."
+        ) from None
     if manifest.labels == NONE:
         raise DatasetError(f"{dataset}: its images have no labels, so there is nothing to train on. Give labels.")
     if not opened.num_records(_TRAIN):
         raise DatasetError(f"{dataset}: the split {_TRAIN} is empty. Give more images, or a larger share of them.")
 
 
-def _check_task(recipe: TrainRecipe, task: str) -> None:
-    """Refuses a recipe for another task than that of the dataset; only its model and loss depend on the task."""
-    try:
-        check_learning(task, recipe.trainer.model, recipe.trainer.loss)
-    except ConfigError:
-        (given,) = (other for other in MODELS if other != task)
-        raise UsageError(
-            f"ImageTrainer: task: {given!r} (the default is 'segmentation'), but the examples are for {task!r}. "
-            f"Write task={task!r}."
-        ) from None
-
-
 def _with_files(spec: TrainSpec, warm_from: str, weights_from: str, transform_graph: str) -> TrainSpec:
-    """Adds the weights and vocabularies that the training begins with."""
-    spec = dataclasses.replace(spec, weights_from=weights_from)
-    if spec.recipe.trainer.text:
-        vocabularies = os.path.join(transform_graph, _ASSETS)
-        columns = _text_columns(spec.recipe, ImageDataset.open(spec.dataset), vocabularies)
-        spec = dataclasses.replace(spec, texts=columns, vocabularies=vocabularies)
-    if warm_from:
-        file, digest = weights_file(warm_from)
-        spec = dataclasses.replace(spec, warm_from=file, warm_digest=digest)
-    return spec
-
-
-def _text_columns(recipe: TrainRecipe, dataset: ImageDataset, vocabularies: str) -> tuple[TextColumn, ...]:
-    """Returns the text columns of the model, with the digests of their vocabularies.
+    """Adds the weights and vocabularies that the training begins with.
 
     Raises:
-        UsageError: the dataset has no such column.
+        UsageError: the dataset has no such column, or there is no file of weights.
         DatasetError: a vocabulary is missing.
     """
     from shardwright.loader.text_features import text_features
 
-    columns = []
-    for text in text_features(dataset, recipe.trainer.text):
-        file = os.path.join(vocabularies, asset_name(text.feature))
-        found = hash_file(file)
-        if found is None:
-            raise DatasetError(f"{file}: the vocabulary of {text.column!r} is missing. Run ImageTransform again.")
-        columns.append(TextColumn(text.column, text.feature, text.vocabulary, found.content_id.hex(), text.length))
-    return tuple(columns)
+    spec = dataclasses.replace(spec, weights_from=weights_from)
+    if spec.recipe.trainer.text:
+        vocabularies = os.path.join(transform_graph, _ASSETS)
+        columns = []
+        for text in text_features(ImageDataset.open(spec.dataset), spec.recipe.trainer.text):
+            file = os.path.join(vocabularies, asset_name(text.feature))
+            found = hash_file(file)
+            if found is None:
+                raise DatasetError(f"{file}: the vocabulary of {text.column!r} is missing. Run ImageTransform again.")
+            columns.append(TextColumn(text.column, text.feature, text.vocabulary, found.content_id.hex(), text.length))
+        spec = dataclasses.replace(spec, texts=tuple(columns), vocabularies=vocabularies)
+    if warm_from:
+        file, digest = weights_file(warm_from)
+        spec = dataclasses.replace(spec, warm_from=file, warm_digest=digest)
+    return spec
 
 
 def _checkpoints(spec: TrainSpec, run_folder: Path) -> str:

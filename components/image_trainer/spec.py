@@ -18,7 +18,10 @@ from shardwright.config import Config, EvaluatorConfig, LoaderConfig, TrainerCon
 from shardwright.config.canonical import read_section, recipe_options, run_options
 from shardwright.config.parse_values import parse_section, plain_value
 from shardwright.config.trainer import BLESSED, DIGEST, FRESH, is_import_path
+from shardwright.dataset.reader import ImageDataset
 from shardwright.errors import ConfigError, UsageError
+from shardwright.evaluation.figures import Measured
+from shardwright.evaluation.thresholds import Thresholds
 from shardwright.storage import hash_file
 from shardwright.storage.fingerprint import fingerprint
 
@@ -238,6 +241,21 @@ class TrainSpec:
         if self.recipe.trainer.epochs is None:
             raise ValueError("a specification needs the number of epochs")
         return self.recipe.trainer.epochs
+
+    @property
+    def statistics(self) -> dict[str, Any] | None:
+        """Mean and deviation as `loader.load` takes them, for `normalize: dataset`."""
+        return None if self.mean is None else {"mean": self.mean, "std": self.std}
+
+    @property
+    def held_out(self) -> int:
+        """Images of the split that chooses the best epoch and the thresholds; 0 without one."""
+        return ImageDataset.open(self.dataset).num_records(self.recipe.eval_split) if self.recipe.eval_split else 0
+
+    def measured(self, chosen: Thresholds) -> Measured:
+        """Returns what figures of that split are of."""
+        size = (self.height, self.width)
+        return Measured.of_model(self.recipe.eval_split, self.held_out, size, self.task, self.multi, chosen)
 
     @property
     def fingerprint(self) -> str:

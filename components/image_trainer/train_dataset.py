@@ -18,7 +18,6 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import numpy.typing as npt
 
 from shardwright.components.image_trainer.models.custom import check_shapes
@@ -28,9 +27,10 @@ from shardwright.components.image_trainer.spec import MODEL_FILE, SPEC_FILE, Tra
 from shardwright.components.image_trainer.training.history import read_history
 from shardwright.components.image_transform.transform_images import transform_images
 from shardwright.components.image_transform.transform_plan import plan_of_config
-from shardwright.components.predictor.exported_model import open_model
+from shardwright.components.predictor.exported_model import ExportedModel, open_model
 from shardwright.config import Config, EvaluatorConfig, LoaderConfig, RejectsConfig, TrainerConfig, TransformConfig
 from shardwright.config.constructors import as_section, config_of
+from shardwright.config.parse_values import keys_of, section_of
 from shardwright.config.trainer import BLESSED
 from shardwright.config.yaml_config import as_config, parse_config
 from shardwright.dataset.manifest import MASKS, MULTI
@@ -50,16 +50,8 @@ IMAGES, TRAINING, MODEL = "images", "training", "model"
 
 _TEST, _EVAL = "test", "eval"
 _TRANSFORMED = "transform"
-_SIGNATURE = "examples"
 # Masks of a batch are in memory at once.
 _BATCH = 16
-_SECTIONS: dict[str, type[Any]] = {
-    "transform": TransformConfig,
-    "loader": LoaderConfig,
-    "trainer": TrainerConfig,
-    "evaluator": EvaluatorConfig,
-    "rejects": RejectsConfig,
-}
 
 
 @dataclass(frozen=True)
@@ -178,7 +170,10 @@ def train(
         if isinstance(trainer, Mapping) or (trainer is None and config is None):
             trainer = {"model": begun.name, **(trainer or {})}
         if config is None and transform is None and opened.manifest.kind != _TRANSFORMED:
-            transform = _size_of(model)
+            # That of the model's images, where it does not take any.
+            shape = getattr(model, "input_shape", None)
+            sides = tuple(shape[1:3]) if isinstance(shape, tuple) and len(shape) == 4 else ()
+            transform = {"size": sides} if sides and None not in sides else None
     given = {"transform": transform, "loader": loader, "trainer": trainer, "evaluator": evaluator, "rejects": rejects}
     chosen = training_config(opened, config, {name: value for name, value in given.items() if value is not None})
     if begun is not None:
@@ -198,17 +193,17 @@ def train(
     weights = chosen.resolve(chosen.trainer.weights) if chosen.trainer.weights else ""
     if begun is not None:
         weights = _keep(begun, folder / TRAINING)
-    images = transformed(opened, chosen, folder, workers)
+    images, exported = transformed(opened, chosen, folder, workers), folder / MODEL
     start = chosen.trainer.warm_start
     warm = chosen.resolve(start) if start != TrainerConfig.warm_start else ""
     spec = train_and_export(
         recipe,
         dataset=images,
         run_folder=folder / TRAINING,
-        export_folder=folder / MODEL,
+        export_folder=exported,
         warm_from=warm,
         weights_from=weights,
-        finished=_finished(folder),
+        finished=str(read_lineage(exported)["fingerprint"]) if Path(exported, LINEAGE_FILE).is_file() else "",
     )
     history = read_history(folder / TRAINING)
     return TrainedModel(
@@ -217,7 +212,7 @@ def train(
         spec.classes,
         history.best_epoch,
         tuple(history.evaluation),
-        evaluate(folder / MODEL, opened),
+        evaluate(exported, opened),
     )
 
 
@@ -234,7 +229,8 @@ def training_config(
             f"config: its task is {loaded.task}, and {dataset.root} is for {dataset.manifest.task}. Give the "
             "configuration of this dataset."
         )
-    sections = {name: as_section(_SECTIONS[name], value, name) for name, value in given.items()}
+    kinds = {name: section_of(hint) for name, hint in keys_of(Config).items()}
+    sections: dict[str, Any] = {n: as_section(kind, given[n], n) for n, kind in kinds.items() if kind and n in given}
     return dataclasses.replace(loaded, **sections)
 
 
@@ -246,13 +242,6 @@ def transformed(opened: ImageDataset, config: Config, folder: Path, workers: int
         return Path(opened.root)
     transform_images(opened, plan_of_config(opened, config), folder / IMAGES, workers=workers)
     return folder / IMAGES
-
-
-def _size_of(model: Any) -> dict[str, Any] | None:
-    """Returns the section `transform` with the size of a model's images; `None` where it takes any."""
-    shape = getattr(model, "input_shape", None)
-    sides = tuple(shape[1:3]) if isinstance(shape, tuple) and len(shape) == 4 else ()
-    return {"size": sides} if sides and None not in sides else None
 
 
 def _check_fits(model: Any, dataset: ImageDataset, config: Config) -> None:
@@ -278,12 +267,6 @@ def _keep(given: GivenModel, folder: Path) -> str:
     return given.write(folder)
 
 
-def _finished(folder: Path) -> str:
-    """Returns the fingerprint of the training whose model is there; empty without one."""
-    model = folder / MODEL
-    return str(read_lineage(model)["fingerprint"]) if Path(model, LINEAGE_FILE).is_file() else ""
-
-
 def evaluate(model: Path, dataset: ImageDataset) -> Figures | None:
     """Measures an exported model on `test`, or on `eval`, by the sums of its own signature.
 
@@ -305,7 +288,7 @@ def evaluate(model: Path, dataset: ImageDataset) -> Figures | None:
     images = 0
     records = (payload for _, payload in dataset.records(split))
     while batch := list(islice(records, _BATCH)):
-        for answers in _answers(opened.loaded.signatures[_SIGNATURE], batch):
+        for answers in _answers(opened, batch):
             if labels == MASKS:
                 total += MaskSums.of_images(answers["intersection"], answers["prediction"], answers["truth"])
             elif labels == MULTI:
@@ -320,15 +303,15 @@ def evaluate(model: Path, dataset: ImageDataset) -> Figures | None:
     return Figures(total.report(opened.classes), measured)
 
 
-def _answers(signature: Any, records: Sequence[bytes]) -> Iterator[dict[str, npt.NDArray[Any]]]:
-    """Yields the outputs of a signature for records together, or one by one where an image cannot be decoded."""
+def _answers(model: ExportedModel, records: Sequence[bytes]) -> Iterator[dict[str, npt.NDArray[Any]]]:
+    """Yields the answers for records together, or one by one where an image cannot be decoded."""
     import tensorflow as tf
 
     try:
-        outputs = signature(examples=tf.constant(records, tf.string))
+        answers = model.examine(records)
     except tf.errors.InvalidArgumentError:
         if len(records) > 1:
             for record in records:
-                yield from _answers(signature, [record])
+                yield from _answers(model, [record])
         return
-    yield {name: np.asarray(value) for name, value in outputs.items()}
+    yield answers

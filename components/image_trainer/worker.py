@@ -84,8 +84,11 @@ def run_worker(
     ):
         try:
             for line in process.stdout or ():
-                message = _parsed(line)
-                if message is None:
+                try:
+                    message = json.loads(line)
+                except ValueError:
+                    message = None
+                if not isinstance(message, dict):
                     log.write(escape(line, lines=True))
                     log.flush()
                 elif _ERROR in message:
@@ -142,7 +145,10 @@ def main(jobs: Callable[[TrainSpec], None] | Mapping[str, Callable[[TrainSpec], 
     work = jobs if callable(jobs) else jobs[options.job]
     spec = TrainSpec.read(options.spec)
     threading.Thread(target=_end_with_parent, daemon=True).start()
-    _write_whole_lines()
+    # A line reaches the pipe or the log in one call, so that two lines never mix; unbuffered, `print` needs two.
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(line_buffering=True, write_through=False)
     sys.stderr = escaping(sys.stderr)
     logging.set_verbosity(logging.ERROR)
     code = 1
@@ -169,26 +175,11 @@ def send(message: Message) -> None:
     print(json.dumps(message), flush=True)
 
 
-def _write_whole_lines() -> None:
-    """Lets a line reach the pipe or the log in one call, so that two lines never mix; unbuffered, `print` needs two."""
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(line_buffering=True, write_through=False)
-
-
 def _end_with_parent() -> None:
     """Sends SIGTERM to this process when its parent is gone: a killed parent cannot, but its pipe closes."""
     # Not `sys.stdin`: its lock, held by this thread, would block a regular end of the interpreter.
     os.read(0, 1)
     os.kill(os.getpid(), signal.SIGTERM)
-
-
-def _parsed(line: str) -> Message | None:
-    try:
-        value = json.loads(line)
-    except ValueError:
-        return None
-    return value if isinstance(value, dict) else None
 
 
 def _unexplained(name: str, code: int, log_file: Path, needs: str) -> str:

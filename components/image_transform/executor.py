@@ -25,7 +25,7 @@ from shardwright.components.image_transform.transform_images import commit_trans
 from shardwright.components.image_transform.transform_plan import TransformPlan, open_staging, plan_transform
 from shardwright.components.image_transform.transform_recipe import read_recipe
 from shardwright.components.runtime.artifacts import flushed_outputs
-from shardwright.components.runtime.beam import reachable, spread_numbers, staging_root
+from shardwright.components.runtime.beam import reachable, spread, staging_root
 from shardwright.components.runtime.joined_examples import SOURCE, newest_examples, open_all, set_span, span_of
 from shardwright.dataset.reader import ImageDataset
 from shardwright.errors import CheckFailed
@@ -88,7 +88,7 @@ class Executor(base_beam_executor.BaseBeamExecutor):
 
     def _spread(self, function: Callable[[int], object], count: int) -> None:
         with self._make_beam_pipeline() as pipeline:
-            _ = spread_numbers(pipeline, count) | "Call" >> beam.Map(function)
+            _ = spread(pipeline, range(count)) | "Call" >> beam.Map(function)
 
     def _statistics(self, plan: TransformPlan, staging: Staging, folder: Path) -> None:
         with self._make_beam_pipeline() as pipeline:

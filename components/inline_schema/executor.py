@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from tfx.dsl.components.base import base_executor
-from tfx.types import Artifact, artifact_utils
+from tfx.types import artifact_utils
 
-from shardwright.components.runtime.artifacts import flushed_outputs
+from shardwright.components.runtime.artifacts import Artifacts, flushed_outputs
 from shardwright.dataset.dataset_schema import parse_schema
 
 SCHEMA_TEXT = "schema_text"
@@ -20,12 +20,7 @@ class Executor(base_executor.BaseExecutor):
     """Writes `schema.pbtxt`."""
 
     @flushed_outputs
-    def Do(
-        self,
-        input_dict: dict[str, list[Artifact]],
-        output_dict: dict[str, list[Artifact]],
-        exec_properties: dict[str, Any],
-    ) -> None:
+    def Do(self, input_dict: Artifacts, output_dict: Artifacts, exec_properties: dict[str, Any]) -> None:
         """Writes the schema.
 
         Raises:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypedDict
 
 from tfx.dsl.components.base import base_component, executor_spec
 from tfx.orchestration.data_types import RuntimeParameter
@@ -35,6 +35,41 @@ from shardwright.ingest.baseline import COPIED, SPLITS, BaselineRequest, refuse_
 from shardwright.ingest.recipe import absolute_places, location_json, relative_places
 from shardwright.storage import is_remote
 from shardwright.storage.spans import NEWEST
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+
+class IngestSections(TypedDict, total=False):
+    """The sections of the configuration that decide about the dataset, besides `input`."""
+
+    images: Options[ImagesConfig]
+    split: Options[SplitConfig]
+    shards: Options[ShardsConfig]
+    duplicates: Options[DuplicatesConfig]
+    features: Options[FeaturesConfig]
+    rejects: Options[RejectsConfig]
+    reuse_from: str | None
+
+
+def ingest_config(
+    component: str,
+    input: Options[InputConfig],  # noqa: A002 -- the name of the section
+    task: str,
+    base: str | None,
+    sections: IngestSections,
+) -> Config:
+    """Returns the configuration of an ingest, which must not depend on the model that is blessed.
+
+    Raises:
+        ConfigError: a value is wrong; the message names it as a key of the YAML file.
+        UsageError: the input is missing, or an option says `blessed`.
+    """
+    required(component, "input", input, 'Input("images")')
+    config = config_of(input, task=task, base=base, **sections)
+    for path, dataset in ((SPLITS, config.split.keep_from), (COPIED, config.reuse_from)):
+        refuse_baseline(path, dataset)
+    return config
 
 
 class InputResolverSpec(component_spec.ComponentSpec):
@@ -130,30 +165,10 @@ class InputResolver(base_component.BaseComponent):
         data_root: str | RuntimeParameter,
         span: RuntimeParameter | None = None,
         task: str = "segmentation",
-        images: Options[ImagesConfig] = None,
-        split: Options[SplitConfig] = None,
-        shards: Options[ShardsConfig] = None,
-        duplicates: Options[DuplicatesConfig] = None,
-        features: Options[FeaturesConfig] = None,
-        rejects: Options[RejectsConfig] = None,
-        reuse_from: str | None = None,
+        **sections: Unpack[IngestSections],
     ) -> None:
         _check_runtime("span", span)
-        required("InputResolver", "input", input, 'Input("images")')
-        config = config_of(
-            input,
-            task=task,
-            images=images,
-            split=split,
-            shards=shards,
-            duplicates=duplicates,
-            features=features,
-            rejects=rejects,
-            reuse_from=reuse_from,
-            base=_folder_of(data_root),
-        )
-        for path, dataset in ((SPLITS, config.split.keep_from), (COPIED, reuse_from)):
-            refuse_baseline(path, dataset)
+        config = ingest_config("InputResolver", input, task, _folder_of(data_root), sections)
         super().__init__(_spec(ResolverRequest.of(config), data_root, span or config.input.span))
 
     # Only `shardwright compile` resolves `blessed` when the pipeline runs.

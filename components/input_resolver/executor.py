@@ -6,9 +6,9 @@ from dataclasses import replace
 from typing import Any
 
 from tfx.dsl.components.base import base_executor
-from tfx.types import Artifact, artifact_utils
+from tfx.types import artifact_utils
 
-from shardwright.components.runtime.artifacts import flushed_outputs
+from shardwright.components.runtime.artifacts import Artifacts, flushed_outputs
 from shardwright.ingest import IngestRecipe, InputLocation, identify_input, survey_input
 from shardwright.ingest.baseline import BaselineRequest, resolve_baseline_at_run
 from shardwright.ingest.recipe import absolute_places, location_json
@@ -29,12 +29,7 @@ class Executor(base_executor.BaseExecutor):
     """Writes location and fingerprint of the input; ImageExampleGen refuses any other content."""
 
     @flushed_outputs
-    def Do(
-        self,
-        input_dict: dict[str, list[Artifact]],
-        output_dict: dict[str, list[Artifact]],
-        exec_properties: dict[str, Any],
-    ) -> None:
+    def Do(self, input_dict: Artifacts, output_dict: Artifacts, exec_properties: dict[str, Any]) -> None:
         """Resolves the input.
 
         Args:
@@ -73,5 +68,5 @@ class Executor(base_executor.BaseExecutor):
         _write(output_dict, LOCATION, location_json(location))
 
 
-def _write(output_dict: dict[str, list[Artifact]], name: str, value: str) -> None:
+def _write(output_dict: Artifacts, name: str, value: str) -> None:
     artifact_utils.get_single_instance(output_dict[name]).write(value)

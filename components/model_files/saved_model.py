@@ -161,13 +161,17 @@ class _Walk:
 
     def problems(self) -> Iterator[str]:
         """Yields what is not allowed."""
-        yield from self._assets()
+        from tensorflow.python.framework import op_def_registry
+
+        for asset in self.meta.asset_file_def:
+            if not untrusted.is_inside(asset.filename):
+                yield f"the asset {asset.filename!r} leads out of the model's folder"
         yield from self._objects()
         library = self.meta.graph_def.library
         if len(self.functions) < len(library.function):
             yield "two functions have the same name"
         for name in self.functions:
-            if _is_registered(name):
+            if op_def_registry.get(name) is not None:
                 yield f"a function is named like the operation {name}"
         gradients = [name for one in library.gradient for name in (one.function_name, one.gradient_func)]
         for name in self._unknown([*gradients, *(one.gradient_func for one in library.registered_gradients)]):
@@ -259,11 +263,6 @@ class _Walk:
 
     # The assets.
 
-    def _assets(self) -> Iterator[str]:
-        for asset in self.meta.asset_file_def:
-            if not untrusted.is_inside(asset.filename):
-                yield f"the asset {asset.filename!r} leads out of the model's folder"
-
     def _is_asset(self, graph: _Graph, tensor: str, above: frozenset[tuple[str, str]]) -> bool:
         """Returns whether a text can be nothing but the path of an asset, wherever the graph is called."""
         name = graph.source(tensor)
@@ -345,9 +344,3 @@ def _texts(message: Any) -> Iterator[str]:
             left += one.values()
         elif isinstance(one, Iterable) and not isinstance(one, bytes):
             left += one
-
-
-def _is_registered(name: str) -> bool:
-    from tensorflow.python.framework import op_def_registry
-
-    return op_def_registry.get(name) is not None

@@ -83,14 +83,14 @@ def convert(model: str, images: str, out: str, to: str, *, count: int = 16, trus
     _ = opened.of_pixels
     source = find_source(images)
     # The first images that can be read, in a format that the model reads.
-    read = (one for number in range(source.parts) for one in source.part(number).read(opened) if not one.failure)
+    read = (one for number in range(source.parts) for one in source.read(number, opened) if not one.failure)
     data, stored = [one.data for one in itertools.islice(read, count)], source.is_stored(opened)
     if not data:
         raise CheckFailed(f"{images}: contains no image that can be read. Name images to compare the answers for.")
     expected = np.concatenate([opened.answer([one], stored=stored)[_PROBABILITIES] for one in data])
     with assembling(target, fingerprint([opened.fingerprint, to, target.name])) as partial:
         file = partial / _FILES[to]
-        file.write_bytes(_litert(opened) if to == LITERT else _onnx(opened))
+        file.write_bytes(_converted(opened, to))
         for name in _ASSETS:
             shutil.copyfile(Path(opened.folder, "assets", name), partial / name)
         found = answers_of(file, opened.pixels(data, stored=stored))
@@ -111,30 +111,23 @@ def _check_packages(to: str) -> None:
         raise UsageError(f"--to: {to} needs packages that are not installed. Run `pip install {' '.join(missing)}`.")
 
 
-def _litert(model: ExportedModel) -> bytes:
+def _converted(model: ExportedModel, to: str) -> bytes:
     import tensorflow as tf
 
-    converter = tf.lite.TFLiteConverter.from_saved_model(model.folder, signature_keys=[_PIXELS])
     try:
-        return bytes(converter.convert())
+        if to == LITERT:
+            converter = tf.lite.TFLiteConverter.from_saved_model(model.folder, signature_keys=[_PIXELS])
+            return bytes(converter.convert())
+        serve = tf.function(lambda pixels: model.of_pixels(pixels=pixels))
+        signature = [tf.TensorSpec([None, model.height, model.width, 3], tf.uint8, _PIXELS)]
+        made, _ = import_module("tf2onnx.convert").from_function(serve, input_signature=signature, opset=_OPERATORS)
+        return bytes(made.SerializeToString())
     except Exception as error:
-        # The converter raises private errors for operations that LiteRT does not have.
-        raise UsageError(f"{model.folder}: LiteRT cannot hold it ({_first_line(error)}).") from None
-
-
-def _onnx(model: ExportedModel) -> bytes:
-    import tensorflow as tf
-
-    converter, serve = import_module("tf2onnx.convert"), model.of_pixels
-    signature = [tf.TensorSpec([None, model.height, model.width, 3], tf.uint8, _PIXELS)]
-    try:
-        made, _ = converter.from_function(
-            tf.function(lambda pixels: serve(pixels=pixels)), input_signature=signature, opset=_OPERATORS
-        )
-    except Exception as error:
-        # The converter raises private errors for operations that ONNX does not have.
-        raise UsageError(f"{model.folder}: ONNX cannot hold it ({_first_line(error)}).") from None
-    return bytes(made.SerializeToString())
+        # The converters raise private errors for operations that a format does not have.
+        lines = str(error).strip().splitlines()
+        problem = lines[0][:200] if lines else type(error).__name__
+        name = "LiteRT" if to == LITERT else "ONNX"
+        raise UsageError(f"{model.folder}: {name} cannot hold it ({problem}).") from None
 
 
 def answers_of(file: Path, pixels: Array) -> Array:
@@ -184,8 +177,3 @@ def _compared(model: ExportedModel, expected: Array, found: Array) -> dict[str, 
         "decisions": int(sides[0].size),
         "other_decisions": int((sides[0] != sides[1]).sum()),
     }
-
-
-def _first_line(error: Exception) -> str:
-    lines = str(error).strip().splitlines()
-    return lines[0][:200] if lines else type(error).__name__

@@ -10,7 +10,7 @@ from tfx.dsl.components.base import base_beam_executor
 from tfx.types import artifact_utils
 
 from shardwright.components.predictor.predict_images import PredictOptions, on_beam, predict
-from shardwright.components.runtime.artifacts import flushed_outputs
+from shardwright.components.runtime.artifacts import Artifacts, flushed_outputs
 from shardwright.components.runtime.beam import staging_root
 from shardwright.config.constructors import Unlabeled, config_of
 from shardwright.config.input import InputConfig
@@ -29,9 +29,7 @@ class Executor(base_beam_executor.BaseBeamExecutor):
     """Predicts the images whose content the component has hashed, in parts on Beam's workers."""
 
     @flushed_outputs
-    def Do(
-        self, input_dict: dict[str, list[Any]], output_dict: dict[str, list[Any]], exec_properties: dict[str, Any]
-    ) -> None:
+    def Do(self, input_dict: Artifacts, output_dict: Artifacts, exec_properties: dict[str, Any]) -> None:
         """Writes the table.
 
         Raises:

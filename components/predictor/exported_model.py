@@ -21,7 +21,7 @@ from shardwright.storage import is_remote
 from shardwright.untrusted import json_text as untrusted
 from shardwright.untrusted.json_text import parse_untrusted_json
 
-_SERVING, _PIXELS = "serving_default", "pixels"
+_SERVING, _PIXELS, _EXAMPLES = "serving_default", "pixels", "examples"
 _SAVED = "saved_model.pb"
 # Folder of the SavedModel in an artifact of TFX's Trainer.
 _FORMAT = "Format-Serving"
@@ -107,6 +107,17 @@ class ExportedModel:
             pixels = tf.constant(self.pixels(images, stored=True))
             return self._decided(np.asarray(self.of_pixels(pixels=pixels, **inputs)["probabilities"]))
         outputs = self.loaded.signatures[_SERVING](image_bytes=tf.constant(images, tf.string), **inputs)
+        return {name: np.asarray(value) for name, value in outputs.items()}
+
+    def examine(self, records: Sequence[bytes]) -> dict[str, npt.NDArray[Any]]:
+        """Returns what metrics are made of: the outputs of the signature for records of a dataset.
+
+        Raises:
+            tf.errors.InvalidArgumentError: an image cannot be decoded.
+        """
+        import tensorflow as tf
+
+        outputs = self.loaded.signatures[_EXAMPLES](examples=tf.constant(records, tf.string))
         return {name: np.asarray(value) for name, value in outputs.items()}
 
     @property

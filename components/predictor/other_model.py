@@ -30,7 +30,7 @@ from shardwright.loader.dataset_info import dataset_statistics, image_size
 
 KERAS_SUFFIX = ".keras"
 STRETCH = "stretch"
-LOGITS = "logits"
+LOGITS, ACTIVATIONS = "logits", ("sigmoid", "softmax")
 # Task of a model by the number of axes of its answers.
 _TASKS = {4: "segmentation", 2: "classification"}
 _NEARLY = 1e-3
@@ -70,22 +70,23 @@ def open_any_model(place: str, stated: Stated, *, trusted: bool = False) -> Expo
         DatasetError: the model does more than compute, or is damaged.
     """
     place = place if place.endswith(KERAS_SUFFIX) else os.fspath(model_folder(place))
-    if place.endswith(KERAS_SUFFIX) or not is_exported(place):
-        return _open_other(place, stated, trusted=trusted)
-    if replace(stated, dataset="") != Stated():
-        raise UsageError(
-            f"{place}: Shardwright exported this model, which has its classes, size and preparation. Leave out "
-            "--preprocess, --classes, --size and --outputs."
-        )
-    return open_model(place, trusted=trusted)
-
-
-def _open_other(place: str, stated: Stated, *, trusted: bool) -> ExportedModel:
+    if not place.endswith(KERAS_SUFFIX) and is_exported(place):
+        if replace(stated, dataset="") != Stated():
+            raise UsageError(
+                f"{place}: Shardwright exported this model, which has its classes, size and preparation. Leave out "
+                "--preprocess, --classes, --size and --outputs."
+            )
+        return open_model(place, trusted=trusted)
     network = _keras_network(place) if place.endswith(KERAS_SUFFIX) else _saved_network(place, trusted=trusted)
     spec = _spec_of(place, network, stated)
+    import tensorflow as tf
+
     from shardwright.components.image_trainer.export.signatures import PIXELS, SERVING_DEFAULT, FlippedMean, ServedModel
 
-    network.last = _last_step(place, network, spec, stated.outputs)
+    if stated.outputs == LOGITS and network.activation in ACTIVATIONS:
+        raise UsageError(f"--outputs logits: {place} ends in a {network.activation}. Leave the option out.")
+    if stated.outputs == LOGITS or (stated.outputs == "auto" and network.activation == "linear"):
+        network.last = tf.sigmoid if spec.task == "segmentation" or spec.multi else tf.nn.softmax
     served = ServedModel(FlippedMean(network, spec), spec)
     signatures = served.signatures()
     return ExportedModel(
@@ -264,7 +265,7 @@ def _check_stated(place: str, network: _Network, stated: Stated, *, classes: Seq
         missing.append("--classes, their names in the order of the outputs, or --dataset, which it was trained on")
     if not sized:
         missing.append(f"--size HEIGHT WIDTH, since it takes {_shown(network.takes)}")
-    if len(network.gives) == 2 and not stated.dataset and network.activation not in ("sigmoid", "softmax"):
+    if len(network.gives) == 2 and not stated.dataset and network.activation not in ACTIVATIONS:
         missing.append("--dataset, which says whether an image has one class or several")
     if missing:
         raise UsageError(f"{place}: Shardwright did not export this model. State {'; and '.join(missing)}.")
@@ -273,18 +274,6 @@ def _check_stated(place: str, network: _Network, stated: Stated, *, classes: Seq
 def _shown(shape: Sequence[int | None]) -> str:
     sides = ("any" if side is None else str(side) for side in shape[1:])
     return f"[{', '.join(['batch' if shape[0] is None else str(shape[0]), *sides])}]" if shape else "[]"
-
-
-def _last_step(place: str, network: _Network, spec: TrainSpec, outputs: str) -> Callable[[Any], Any] | None:
-    """Returns what makes probabilities of a model's answers; None if they are."""
-    import tensorflow as tf
-
-    if outputs == LOGITS and network.activation in ("sigmoid", "softmax"):
-        raise UsageError(f"--outputs logits: {place} ends in a {network.activation}. Leave the option out.")
-    if outputs != LOGITS and (outputs != "auto" or network.activation != "linear"):
-        return None
-    step: Callable[[Any], Any] = tf.sigmoid if spec.task == "segmentation" or spec.multi else tf.nn.softmax
-    return step
 
 
 def _checked(place: str, signature: Any) -> Callable[..., Any]:

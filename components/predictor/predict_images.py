@@ -8,14 +8,12 @@ whole, so that no number of workers changes a byte of it.
 
 from __future__ import annotations
 
-import csv
 import functools
-import io
 import itertools
 import json
 import os
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -23,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 from shardwright.components.predictor.exported_model import ExportedModel
 from shardwright.components.predictor.other_model import Stated, open_any_model
-from shardwright.components.predictor.prediction_rows import Predicted, encode_prediction, table_rows
+from shardwright.components.predictor.prediction_rows import CSV, TFRECORD, Predicted, rows_of
 from shardwright.components.predictor.sources import (
     DatasetSource,
     Failure,
@@ -41,15 +39,16 @@ from shardwright.storage import buckets, durable, is_remote, read_bytes
 from shardwright.storage.fingerprint import fingerprint
 from shardwright.storage.paths import check_utf8
 from shardwright.storage.whole_files import WholeFile, appear, assembling
-from shardwright.tfrecords.records import RecordWriter
 
 if TYPE_CHECKING:
     import apache_beam as beam
 
-CSV, TFRECORD = "csv", "tfrecord"
 SUMMARY = "predictions.json"
+# Suffix of the summary of a part.
+_SUMMARY = "json"
 # Runs parts somewhere: gets the work and the number of parts.
 RunParts = Callable[["PredictionWork", int], None]
+Answers = list[tuple[ReadImage, dict[str, Any]]]
 
 
 @dataclass(frozen=True)
@@ -162,7 +161,7 @@ def predict(
     if isinstance(source, DatasetSource) and not options.stated.classes and not options.stated.dataset:
         options = replace(options, stated=replace(options.stated, dataset=source.root))
     opened = _opened(os.path.abspath(model), options.stated, trusted=options.trust_model)
-    rows = table_rows(opened, options.dialect) if options.form == CSV else None
+    form = rows_of(opened, options.form, options.dialect)
     texts = _texts(opened, options.texts, source)
     with (
         tempfile.TemporaryDirectory(prefix="shardwright-predict-") as folder,
@@ -174,13 +173,13 @@ def predict(
             _write_parts(work, source, quiet=quiet)
         else:
             run_parts(work, source.parts)
-        result = _result(work, target, rows.name if rows else "")
+        result = _result(work, target, form.name)
         if not result.images:
             first = f": {result.failures[0].key}: {result.failures[0].reason}" if result.failures else ""
             raise CheckFailed(f"{images}: none of {counted(len(result.failures), 'image')} could be predicted{first}")
         try:
-            if rows:
-                _write_table(staging, source.parts, target, rows.header, Path(folder, "table.csv"))
+            if options.form == CSV:
+                _write_table(staging, source.parts, target, form.packed([form.header]), Path(folder, "table.csv"))
             else:
                 _write_records(staging, source.parts, result, Path(folder, "records"))
         except OSError as error:
@@ -216,41 +215,25 @@ def _staging(root: str, name: str) -> Iterator[Staging]:
 
 def write_part(number: int, work: PredictionWork, shown: Progress | None = None) -> None:
     """Predicts the images of a part, and writes its rows or records, and a summary, to staging."""
-    model = _opened(work.model, work.options.stated, trusted=work.options.trust_model)
-    form = work.options.form
-    table = table_rows(model, work.options.dialect) if form == CSV else None
-    file = io.StringIO(newline="")
-    writer = csv.writer(file, lineterminator="\n")
-    records: list[bytes] = []
+    options = work.options
+    model = _opened(work.model, options.stated, trusted=options.trust_model)
+    form = rows_of(model, options.form, options.dialect)
+    rows: list[Any] = []
     failures: list[Failure] = []
-    images = rows = 0
+    images = 0
     stored = work.source.is_stored(model)
-    reads = work.source.part(number).read(model)
-    for answers, failed in answer_images(model, reads, work.texts, stored, work.options.batch_size):
+    reads = work.source.read(number, model)
+    for answers, failed in answer_images(model, reads, work.texts, stored, options.batch_size):
         failures += failed
+        images += len(answers)
         for read, answer in answers:
-            image = Predicted(read.key, read.frames)
-            if table is None:
-                records.append(encode_prediction(model, image, answer))
-                rows += 1
-            else:
-                given = list(table.rows(image, answer))
-                writer.writerows(given)
-                rows += len(given)
-            images += 1
+            rows += form.rows(Predicted(read.key, read.frames), answer)
         if shown is not None:
             shown.advance(len(answers) + len(failed))
-    if table is None:
-        with io.BytesIO() as packed:
-            record_writer = RecordWriter(packed)
-            for record in records:
-                record_writer.write(record)
-            work.staging.share(_part_name(number, form), packed.getvalue())
-    else:
-        work.staging.share(_part_name(number, form), file.getvalue().encode("utf-8"))
-    summary = {"images": images, "rows": rows, "failures": failures}
+    work.staging.share(_part_name(number, options.form), form.packed(rows))
+    summary = {"images": images, "rows": len(rows), "failures": failures}
     # The summary comes last: a part without one is not finished.
-    work.staging.share(_part_name(number, "json"), json.dumps(summary).encode("utf-8"))
+    work.staging.share(_part_name(number, _SUMMARY), json.dumps(summary).encode("utf-8"))
 
 
 def on_beam(make_pipeline: Callable[[], beam.Pipeline], options: Sequence[str]) -> RunParts:
@@ -262,13 +245,13 @@ def on_beam(make_pipeline: Callable[[], beam.Pipeline], options: Sequence[str]) 
     """
     import apache_beam as beam
 
-    from shardwright.components.runtime.beam import reachable, spread_numbers
+    from shardwright.components.runtime.beam import reachable, spread
 
     def run(work: PredictionWork, parts: int) -> None:
         reachable(options, "the model", work.model)
         reachable(options, "the images", work.source.root)
         with make_pipeline() as pipeline:
-            _ = spread_numbers(pipeline, parts) | "PredictPart" >> beam.Map(write_part, work=work)
+            _ = spread(pipeline, range(parts)) | "PredictPart" >> beam.Map(write_part, work=work)
 
     return run
 
@@ -283,30 +266,27 @@ def _part_name(number: int, suffix: str) -> str:
     return f"parts/{number:05d}.{suffix}"
 
 
-def _part_summary(staging: Staging, number: int) -> Mapping[str, Any]:
-    try:
-        return dict(json.loads(read_bytes(staging.location(_part_name(number, "json")))))
-    except OSError:
-        raise CheckFailed(
-            f"{staging.location(_part_name(number, 'json'))}: Beam's workers have not written it. If they are on other "
-            "machines, run.staging must be a folder that all of them share. Run it again."
-        ) from None
-
-
 def _result(work: PredictionWork, out: str, dialect: str) -> Prediction:
     """Returns the sums over all parts, and all images that were left out."""
-    parts = [_part_summary(work.staging, number) for number in range(work.source.parts)]
-    failures = [*work.source.refused, *(Failure(*row) for part in parts for row in part["failures"])]
-    images, rows = (sum(part[name] for part in parts) for name in ("images", "rows"))
+    failures, images, rows = list(work.source.refused), 0, 0
+    for number in range(work.source.parts):
+        place = work.staging.location(_part_name(number, _SUMMARY))
+        try:
+            part = json.loads(read_bytes(place))
+        except OSError:
+            raise CheckFailed(
+                f"{place}: Beam's workers have not written it. If they are on other machines, run.staging must be a "
+                "folder that all of them share. Run it again."
+            ) from None
+        images, rows = images + part["images"], rows + part["rows"]
+        failures += (Failure(*row) for row in part["failures"])
     return Prediction(out, dialect, images, rows, tuple(sorted(failures)), work.source.notes)
 
 
-def _write_table(staging: Staging, parts: int, target: str, header: Sequence[str], made: Path) -> None:
+def _write_table(staging: Staging, parts: int, target: str, header: bytes, made: Path) -> None:
     local = made if is_remote(target) else Path(target)
     with WholeFile(local) as file:
-        first = io.StringIO(newline="")
-        csv.writer(first, lineterminator="\n").writerow(header)
-        file.write(first.getvalue().encode("utf-8"))
+        file.write(header)
         for number in range(parts):
             file.write(read_bytes(staging.location(_part_name(number, CSV))))
     if is_remote(target):
@@ -359,9 +339,6 @@ def _checked_target(out: str, form: str) -> str:
     if not target.parent.is_dir():
         raise UsageError(f"--out {out}: there is no folder {target.parent}. Create it first.")
     return str(target)
-
-
-Answers = list[tuple[ReadImage, dict[str, Any]]]
 
 
 def answer_images(

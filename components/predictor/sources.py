@@ -102,21 +102,10 @@ class FolderSource:
         del model
         return False
 
-    def part(self, number: int) -> FolderPart:
-        """Returns a part, small enough to be sent to a worker."""
-        last = min(self.images, (number + 1) * _IN_A_PART)
-        return FolderPart(self.listing.part(range(number * _IN_A_PART, last)))
-
-
-@dataclass(frozen=True)
-class FolderPart:
-    """Some files. Picklable."""
-
-    listing: Listing
-
-    def read(self, model: ExportedModel) -> Iterator[ReadImage]:
-        """Reads the images, checked, and converted like the training images."""
+    def read(self, part: int, model: ExportedModel) -> Iterator[ReadImage]:
+        """Reads the images of a part, checked, and converted like the training images."""
         listing, options, nothing = self.listing, images_config(model.ingested), [b""] * len(model.texts)
+        positions = range(part * _IN_A_PART, min(self.images, (part + 1) * _IN_A_PART))
 
         def read(position: int) -> ReadImage:
             key = listing.keys[position]
@@ -126,8 +115,7 @@ class FolderPart:
                 return _failed(key, "unreadable", f"cannot be read ({error.strerror or error})")
             return _served(key, data, options, nothing)
 
-        sizes = listing.sizes
-        return map_threads(read, range(len(listing.keys)), readers(listing.root), lambda position: sizes[position])
+        return map_threads(read, positions, readers(listing.root), lambda position: listing.sizes[position])
 
 
 @dataclass(frozen=True)
@@ -173,29 +161,17 @@ class DatasetSource:
             # Options that no model can repeat.
             return False
 
-    def part(self, number: int) -> DatasetPart:
-        """Returns a shard."""
-        return DatasetPart(self, number)
-
-
-@dataclass(frozen=True)
-class DatasetPart:
-    """A shard of a dataset. Picklable."""
-
-    source: DatasetSource
-    number: int
-
-    def read(self, model: ExportedModel) -> Iterator[ReadImage]:
-        """Reads the images of the shard.
+    def read(self, part: int, model: ExportedModel) -> Iterator[ReadImage]:
+        """Reads the images of a shard.
 
         Raises:
             DatasetError: it is damaged, or the folder contains another dataset than the one that was opened.
         """
-        dataset = self.source.dataset
-        shards = [shard for split in self.source.splits for shard in dataset.shards(split)]
+        dataset = self.dataset
+        shards = [shard for split in self.splits for shard in dataset.shards(split)]
         reader, names = ExampleReader(dataset.manifest), [dataset.manifest.stored(name) for _, name in model.texts]
         # A stored image is its own file: masks are brought back to its pixels.
-        options = ImagesConfig() if self.source.is_stored(model) else images_config(model.ingested)
+        options = ImagesConfig() if self.is_stored(model) else images_config(model.ingested)
         # The ingest of the dataset had a limit, which may be another one.
         options = replace(options, max_pixels=MOST_PIXELS)
 
@@ -208,7 +184,7 @@ class DatasetPart:
                 return _failed(key, "undecodable", str(error))
             return _served(key, data, options, [" ".join(view.example.texts(name)).encode() for name in names])
 
-        return map_threads(read, dataset.placed_records(shards[self.number], proven=True))
+        return map_threads(read, dataset.placed_records(shards[part], proven=True))
 
 
 Source = FolderSource | DatasetSource

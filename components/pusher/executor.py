@@ -11,20 +11,19 @@ from typing import Any
 
 from tfx.components.pusher import executor
 from tfx.proto import pusher_pb2
-from tfx.types import Artifact, artifact_utils
+from tfx.types import artifact_utils
 from tfx.types.standard_component_specs import PUSH_DESTINATION_KEY, PUSHED_MODEL_KEY
 from tfx.utils import io_utils, proto_utils
 
 from shardwright.components.evaluator.result_files import EXAMPLES_PLACE, read_evaluation
 from shardwright.components.model_files.saved_model import check_saved_model
-from shardwright.components.runtime.artifacts import flush_artifact, flushed_outputs
+from shardwright.components.runtime.artifacts import Artifacts, flush_artifact, flushed_outputs
 from shardwright.components.runtime.isolated import run_isolated
 from shardwright.errors import CheckFailed
 from shardwright.lineage.blessing import DIGEST, PLACE, Blessing, model_digest, read_blessing, write_blessing
 from shardwright.lineage.record import read_lineage
 
 EVALUATION = "evaluation"
-Artifacts = dict[str, list[Artifact]]
 
 _SCRIPT = Path(__file__).with_name("clean_process.py")
 
@@ -88,6 +87,9 @@ class Executor(executor.Executor):
         evaluation = artifact_utils.get_single_instance(input_dict[EVALUATION])
         summary = read_evaluation(evaluation.uri)
         lineage = read_lineage(Path(folder, version))
+        # Path and digest of the evaluated dataset, for the next run.
+        place = evaluation.get_string_custom_property(EXAMPLES_PLACE)
+        examples = {PLACE: place, DIGEST: read_lineage(evaluation.uri)["parents"]["examples"]} if place else {}
         write_blessing(
             folder,
             Blessing(
@@ -96,12 +98,6 @@ class Executor(executor.Executor):
                 metrics=summary.metrics,
                 measured=summary.measured,
                 fingerprints={"training": lineage["fingerprint"], **lineage["parents"]},
-                examples=_examples(evaluation),
+                examples=examples,
             ),
         )
-
-
-def _examples(evaluation: Artifact) -> dict[str, str]:
-    """Returns path and digest of the evaluated dataset, for the next run."""
-    place = evaluation.get_string_custom_property(EXAMPLES_PLACE)
-    return {PLACE: place, DIGEST: read_lineage(evaluation.uri)["parents"]["examples"]} if place else {}

@@ -12,7 +12,7 @@ from tfx.dsl.components.base import base_executor
 from tfx.types import artifact_utils
 
 from shardwright.components.data_gate.anomalies import find_anomalous_examples, records_of, split_anomalies
-from shardwright.components.runtime.artifacts import flushed_outputs
+from shardwright.components.runtime.artifacts import Artifacts, flushed_outputs
 from shardwright.components.runtime.joined_examples import open_all
 from shardwright.config.evaluation import DriftConfig, SkewConfig
 from shardwright.dataset.dataset_schema import parse_schema
@@ -30,9 +30,7 @@ class Executor(base_executor.BaseExecutor):
     """Reads the examples once, the anomalies, and the reference if there is one."""
 
     @flushed_outputs
-    def Do(
-        self, input_dict: dict[str, list[Any]], output_dict: dict[str, list[Any]], exec_properties: dict[str, Any]
-    ) -> None:
+    def Do(self, input_dict: Artifacts, output_dict: Artifacts, exec_properties: dict[str, Any]) -> None:
         """Writes the report and its pages."""
         report = Path(artifact_utils.get_single_uri(output_dict["report"]))
         dataset = open_all(input_dict["examples"], self._get_tmp_dir)
@@ -41,19 +39,21 @@ class Executor(base_executor.BaseExecutor):
         anomalies = [*_anomalies(input_dict, dataset), *leaks(seen.duplicates, sheets)]
         chapters = [anomaly_chapter(anomalies, dataset, sheets)]
         parents = {"dataset": dataset.manifest.digest}
-        compared = _compared(exec_properties["drift"], dataset, parents)
+        options = json.loads(exec_properties["drift"] or "{}")
+        compared = _compared(options, dataset, parents)
         for number, watched in enumerate(compared):
             anomalies += watched.anomalies()
             chapters.append(watched.chapter(record_tiles(sheets), number))
         write_verdict(report, anomalies)
         write_page(report / REPORT_FILE, render(seen, [chapter for chapter in chapters if chapter is not None]))
-        recipe = {"drift": _without_place(exec_properties["drift"])}
+        # The path of the reference does not change the report.
+        options.get("drift", {}).pop("location", None)
+        recipe = {"drift": canonical_json(options) if options else ""}
         write_lineage(report, kind="report", fingerprint=fingerprint([parents, recipe]), parents=parents, recipe=recipe)
 
 
-def _compared(asked: str, dataset: ImageDataset, parents: dict[str, str]) -> list[DriftCheck]:
+def _compared(options: dict[str, Any], dataset: ImageDataset, parents: dict[str, str]) -> list[DriftCheck]:
     """Runs the checks of `gate.drift` and `gate.skew`; adds the reference to the parents."""
-    options = json.loads(asked) if asked else {}
     found = []
     if "drift" in options:
         drift = _tuples(options["drift"])
@@ -65,18 +65,11 @@ def _compared(asked: str, dataset: ImageDataset, parents: dict[str, str]) -> lis
     return found
 
 
-def _without_place(asked: str) -> str:
-    """Returns the options without the path of the reference, which does not change the report."""
-    options = json.loads(asked) if asked else {}
-    options.get("drift", {}).pop("location", None)
-    return canonical_json(options) if options else ""
-
-
 def _tuples(options: dict[str, Any]) -> dict[str, Any]:
     return {**options, "ignore": tuple(options["ignore"])}
 
 
-def _anomalies(input_dict: dict[str, list[Any]], dataset: ImageDataset) -> list[Anomaly]:
+def _anomalies(input_dict: Artifacts, dataset: ImageDataset) -> list[Anomaly]:
     artifact = artifact_utils.get_single_instance(input_dict["anomalies"])
     schema_uri = artifact_utils.get_single_uri(input_dict["schema"])
     schema = parse_schema(Path(schema_uri, "schema.pbtxt").read_text(encoding="utf-8"), "schema.pbtxt")

@@ -23,6 +23,10 @@ from shardwright.untrusted.json_text import fields, parse_untrusted_json
 if TYPE_CHECKING:
     # The workers of a training read and write records, too; they need no TFX.
     from tfx.types import Artifact
+_Record = TypeVar("_Record")
+# The inputs or outputs of an executor, by their keys.
+Artifacts: TypeAlias = "dict[str, list[Artifact]]"
+_Do: TypeAlias = "Callable[[Any, Artifacts, Artifacts, dict[str, Any]], None]"
 
 
 def fetch_folder(url: str, folder: Path) -> None:
@@ -47,9 +51,6 @@ def fetch_folder(url: str, folder: Path) -> None:
     # Names ending in "/" are empty objects that some tools create for folders.
     names = (info.name[start:] for info in buckets.list_objects(f"{url}/"))
     list(map_threads(fetch, (name for name in names if name and not name.endswith("/")), readers(url)))
-
-
-_Record = TypeVar("_Record")
 
 
 def write_record(file: Path, record: object, *, allow_nan: bool = True) -> None:
@@ -85,20 +86,11 @@ def read_record(file: Path, kind: type[_Record], name: str, fix: str) -> _Record
         raise DatasetError(f"{file}: no readable {name} ({error}). {fix}") from None
 
 
-_Artifacts: TypeAlias = "dict[str, list[Artifact]]"
-_Do: TypeAlias = "Callable[[Any, _Artifacts, _Artifacts, dict[str, Any]], None]"
-
-
 def flushed_outputs(do: _Do) -> _Do:
     """Wraps an executor's `Do`: when it returns, its outputs on this machine are on stable storage."""
 
     @functools.wraps(do)
-    def flushing(
-        self: Any,
-        input_dict: _Artifacts,
-        output_dict: _Artifacts,
-        exec_properties: dict[str, Any],
-    ) -> None:
+    def flushing(self: Any, input_dict: Artifacts, output_dict: Artifacts, exec_properties: dict[str, Any]) -> None:
         do(self, input_dict, output_dict, exec_properties)
         for artifact in (one for artifacts in output_dict.values() for one in artifacts):
             flush_artifact(artifact.uri)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -48,12 +48,12 @@ def in_process_pipeline() -> beam.Pipeline:
         return beam.Pipeline(argv=[])
 
 
-def spread_numbers(pipeline: beam.Pipeline, count: int) -> Any:
-    """Returns the numbers from 0 to `count`, spread over the workers.
+def spread(pipeline: beam.Pipeline, items: Iterable[Any], name: str = "Numbers") -> Any:
+    """Returns items, spread over the workers; `name` is that of the step.
 
     Without the reshuffle they stay in one bundle, and one worker does all of the work.
     """
-    return pipeline | "Numbers" >> beam.Create(range(count)) | "Spread" >> beam.Reshuffle()
+    return pipeline | name >> beam.Create(items) | "Spread" >> beam.Reshuffle()
 
 
 def staging_root(options: Sequence[str], temporary: Callable[[], str]) -> str:

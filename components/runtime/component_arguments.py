@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 import os
+import sys
 import types
 import typing
 from collections.abc import Callable, Mapping, Sequence
@@ -85,7 +86,7 @@ def component_of(kind: type[_Component], spec: ComponentSpec) -> _Component:
 
 def check_arguments(init: _Init) -> _Init:
     """Makes the constructor of a component refuse values of wrong types, with a message that states what to write."""
-    signature = inspect.signature(init)
+    signature, names = _with_sections(init)
     hinted = {one.name: one.annotation for one in signature.parameters.values()}
     hinted.pop("self")
 
@@ -95,13 +96,29 @@ def check_arguments(init: _Init) -> _Init:
         bound = bind(signature, component, (self, *values), options)
         given = {name: hint for name, hint in hinted.items() if name in bound.arguments}
         # The annotations are texts, and those of other parameters may be known to type checkers only.
-        hints = typing.get_type_hints(types.SimpleNamespace(__annotations__=given), cast(Any, init).__globals__)
+        hints = typing.get_type_hints(types.SimpleNamespace(__annotations__=given), names)
         for name, hint in hints.items():
             bound.arguments[name] = _checked(hint, bound.arguments[name], name, component)
             _check_artifacts(type(self).SPEC_CLASS.INPUTS.get(name), bound.arguments[name], name, component)
         init(*bound.args, **bound.kwargs)
 
+    checked.__signature__ = signature  # type: ignore[attr-defined] # functions may have one
     return cast(_Init, checked)
+
+
+def _with_sections(init: Callable[..., None]) -> tuple[inspect.Signature, dict[str, Any]]:
+    """Returns the signature of a constructor, with a parameter for each key of `**sections: Unpack[Sections]`.
+
+    And the names that its annotations have.
+    """
+    signature, names = inspect.signature(init), cast(Any, init).__globals__
+    *parameters, last = signature.parameters.values()
+    if last.kind is not last.VAR_KEYWORD:
+        return signature, names
+    of = names[last.annotation.removeprefix("Unpack[").removesuffix("]")]
+    keys = ((name, hint.__forward_arg__) for name, hint in of.__annotations__.items())
+    sections = [inspect.Parameter(name, last.KEYWORD_ONLY, default=None, annotation=hint) for name, hint in keys]
+    return signature.replace(parameters=[*parameters, *sections]), {**vars(sys.modules[of.__module__]), **names}
 
 
 def required(component: str, name: str, value: _Section | None, written: str) -> _Section:

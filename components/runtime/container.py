@@ -126,7 +126,10 @@ def _run(arguments: list[str], how: str, scratch: str, work: Callable[[list[str]
         report = json.loads(Path(changed["outputs"]["outputFile"]).read_text(encoding="utf-8"))
         change_uris(report.get("artifacts", {}), partial(url_of, root=root))
         if pages:
-            report.setdefault("artifacts", {}).update(_filled(pages, changed, how, root))
+            urls = {key: listed["artifacts"][0]["uri"] for key, listed in pages.items()}
+            places = {key: url if how == STREAMED else folder_of(url, root) for key, url in urls.items()}
+            own = {key: listed["artifacts"][0]["uri"] for key, listed in changed["outputs"]["artifacts"].items()}
+            report.setdefault("artifacts", {}).update(fill_page_outputs(pages, places, own))
         # For the service, with the service's URLs.
         output_file = invocation["outputs"]["outputFile"]
         fileio.makedirs(os.path.dirname(output_file))
@@ -148,14 +151,6 @@ def _with_types(invocation: dict[str, Any], arguments: list[str]) -> dict[str, A
             if key in specified and not any(artifact.get("type", {}).values()):
                 artifact["type"] = dict(specified[key]["artifactType"])
     return invocation
-
-
-def _filled(pages: dict[str, Any], changed: dict[str, Any], how: str, root: str) -> dict[str, Any]:
-    """Returns the outputs for the pages of the service, written and with their metadata."""
-    urls = {key: listed["artifacts"][0]["uri"] for key, listed in pages.items()}
-    places = {key: url if how == STREAMED else folder_of(url, root) for key, url in urls.items()}
-    own = changed["outputs"]["artifacts"]
-    return fill_page_outputs(pages, places, {key: listed["artifacts"][0]["uri"] for key, listed in own.items()})
 
 
 if __name__ == "__main__":

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from shardwright.errors import UsageError
@@ -37,7 +37,7 @@ def correct_document(document: dict[str, Any], defaults: Mapping[str, str | int 
     """
     spec = document.get("pipelineSpec", document)
     executors = spec["deploymentSpec"]["executors"]
-    for tasks in _dags(spec):
+    for tasks in tasks_of(spec):
         for task in tasks.values():
             component = spec["components"][task["componentRef"]["name"]]
             container = executors.get(component.get("executorLabel"), {}).get("container", {})
@@ -49,12 +49,8 @@ def correct_document(document: dict[str, Any], defaults: Mapping[str, str | int 
                     produced["producerTask"] = produced["producerTask"].removesuffix("_task")
                     task["dependentTasks"] = sorted({*task.get("dependentTasks", ()), produced["producerTask"]})
     pass_inputs(spec)
-    _set_defaults(spec, defaults or {})
-
-
-def _set_defaults(spec: dict[str, Any], defaults: Mapping[str, str | int | float]) -> None:
     declared = spec.get("root", {}).get("inputDefinitions", {}).get("parameters", {})
-    for name, value in defaults.items():
+    for name, value in (defaults or {}).items():
         if name not in declared:
             there = ", ".join(sorted(declared)) or "none"
             raise UsageError(f"correct_document: defaults: no task reads a parameter {name!r}. There are: {there}.")
@@ -99,9 +95,7 @@ def pass_inputs(spec: dict[str, Any]) -> None:
     read_by(spec["root"]["dag"]["tasks"])
 
 
-def _dags(spec: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """Yields the tasks of the pipeline, and of the pipelines in it: with an exit handler there is one."""
-    yield spec["root"]["dag"]["tasks"]
-    for component in spec["components"].values():
-        if "dag" in component:
-            yield component["dag"]["tasks"]
+def tasks_of(spec: dict[str, Any]) -> list[dict[str, Any]]:
+    """Returns the tasks of the pipeline, and of the pipelines in it: with an exit handler there is one."""
+    inner = (component["dag"] for component in spec["components"].values() if "dag" in component)
+    return [dag["tasks"] for dag in (spec["root"]["dag"], *inner)]

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from tfx.types import Artifact, artifact_utils, standard_artifacts
@@ -127,8 +127,12 @@ class _Delivery:
             if position in self.left_out:
                 yield RecordResult(self.renamed.get(position, key), None, DUPLICATE, *self.left_out[position])
             elif position in self.renamed:
-                new = self.renamed[position]
-                yield RecordResult(new, _with_key(payload, key_feature, new))
+                new, values = self.renamed[position], decode_example(payload)
+                if key_feature in values:
+                    # An empty list says nothing about its kind.
+                    typed = {name: byte_strings(v) if isinstance(v, list) else v for name, v in values.items()}
+                    payload = encode_example({**typed, key_feature: new.encode("utf-8")})
+                yield RecordResult(new, payload)
             else:
                 yield RecordResult(key, payload)
 
@@ -146,7 +150,10 @@ def _decide(deliveries: Sequence[_Delivery]) -> None:
                 known = splits.get(content, shard.split) if content else shard.split
                 name = key
                 if key in keys:
-                    name = _unused(key, delivery, keys, mine)
+                    # A key that no other image has.
+                    name, number = f"span-{delivery.span}/{key}", 2
+                    while name in keys or name in mine:
+                        name, number = f"span-{delivery.span}-{number}/{key}", number + 1
                     delivery.renamed[position] = name
                     if content and keys[key][0] == content:
                         delivery.left_out[position] = (_AGAIN, f"a newer span has the same bytes as {key}")
@@ -157,15 +164,6 @@ def _decide(deliveries: Sequence[_Delivery]) -> None:
         keys |= mine
         for content, split in mine.values():
             splits.setdefault(content, split)
-
-
-def _unused(key: str, delivery: _Delivery, *taken: Mapping[str, object]) -> str:
-    """Returns a key that no other image has."""
-    name = f"span-{delivery.span}/{key}"
-    number = 2
-    while any(name in keys for keys in taken):
-        name, number = f"span-{delivery.span}-{number}/{key}", number + 1
-    return name
 
 
 def _join(deliveries: Sequence[_Delivery], temporary: str) -> ImageDataset:
@@ -198,11 +196,6 @@ def _join(deliveries: Sequence[_Delivery], temporary: str) -> ImageDataset:
                 write_text(staging.path(STATISTICS_FILE), text)
                 plan = replace(plan, kept=(STATISTICS_FILE,))
         commit(staging, plan, out, {})
-    _note(deliveries)
-    return ImageDataset.open(out)
-
-
-def _note(deliveries: Sequence[_Delivery]) -> None:
     spans = ", ".join(str(delivery.span) for delivery in deliveries)
     again = Counter(code for delivery in deliveries for code, _ in delivery.left_out.values())
     renamed = sum(len(delivery.renamed.keys() - delivery.left_out.keys()) for delivery in deliveries)
@@ -210,12 +203,4 @@ def _note(deliveries: Sequence[_Delivery]) -> None:
         f"examples: {len(deliveries)} datasets joined (spans {spans}): {again[_AGAIN]} images delivered again, "
         f"{again[_COPY]} left out because another split has them, {renamed} with the span in their key"
     )
-
-
-def _with_key(payload: bytes, feature: str, key: str) -> bytes:
-    values = decode_example(payload)
-    if feature not in values:
-        return payload
-    # An empty list says nothing about its kind.
-    typed = {name: byte_strings(value) if isinstance(value, list) else value for name, value in values.items()}
-    return encode_example({**typed, feature: key.encode("utf-8")})
+    return ImageDataset.open(out)

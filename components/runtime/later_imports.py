@@ -22,21 +22,6 @@ OF_TFX = (
 )
 
 
-class _Finder(MetaPathFinder):
-    def __init__(self, names: Sequence[str]) -> None:
-        self._names = frozenset(names)
-
-    def find_spec(
-        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
-    ) -> ModuleSpec | None:
-        if fullname not in self._names:
-            return None
-        spec = PathFinder.find_spec(fullname, path, target)
-        if spec is not None and spec.loader is not None:
-            spec.loader = LazyLoader(spec.loader)
-        return spec
-
-
 @contextmanager
 def later_imports(names: Sequence[str] = OF_TFX) -> Iterator[None]:
     """Lets modules that are imported within the context load when one of their attributes is first used.
@@ -50,3 +35,18 @@ def later_imports(names: Sequence[str] = OF_TFX) -> Iterator[None]:
         yield
     finally:
         sys.meta_path.remove(finder)
+
+
+class _Finder(MetaPathFinder):
+    def __init__(self, names: Sequence[str]) -> None:
+        self._names = frozenset(names)
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        if fullname not in self._names:
+            return None
+        spec = PathFinder.find_spec(fullname, path, target)
+        if spec is not None and spec.loader is not None:
+            spec.loader = LazyLoader(spec.loader)
+        return spec

@@ -10,6 +10,7 @@ import base64
 import zlib
 from typing import Any
 
+from shardwright.components.runtime.documents import tasks_of
 from shardwright.errors import UsageError
 
 _PACKED = "packed:"
@@ -19,8 +20,7 @@ _LONG = 8192
 
 def pack_parameters(spec: dict[str, Any]) -> None:
     """Packs the long constants of all tasks of a pipeline; changed in place."""
-    graphs = [spec["root"], *(component for component in spec["components"].values() if "dag" in component)]
-    for task in (task for graph in graphs for task in graph["dag"]["tasks"].values()):
+    for task in (task for tasks in tasks_of(spec) for task in tasks.values()):
         for one in task.get("inputs", {}).get("parameters", {}).values():
             text = one.get("runtimeValue", {}).get("constant")
             if isinstance(text, str) and len(text.encode()) > _LONG:

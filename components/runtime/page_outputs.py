@@ -73,21 +73,13 @@ def fill_page_outputs(
             figures = read_evaluation(folders[_EVALUATION]).figures
             artifact["metadata"] = {**figures.values, "measured": figures.measured.words()}
         else:
-            artifact["metadata"] = _confusion_matrix(read_details(folders[_EVALUATION]))
+            details = read_details(folders[_EVALUATION])
+            # As kfp's `ClassificationMetrics.log_confusion_matrix` writes it; nothing for masks.
+            rows = [{"row": row} for row in details.get("confusion") or ()]
+            names = [{"displayName": name} for name in details["classes"]] if rows else []
+            artifact["metadata"] = {"confusionMatrix": {"annotationSpecs": names, "rows": rows}} if rows else {}
         filled[key] = {"artifacts": [artifact]}
     return filled
-
-
-def _confusion_matrix(details: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the matrix as kfp's `ClassificationMetrics.log_confusion_matrix` writes it; empty for masks."""
-    if not details.get("confusion"):
-        return {}
-    return {
-        "confusionMatrix": {
-            "annotationSpecs": [{"displayName": name} for name in details["classes"]],
-            "rows": [{"row": row} for row in details["confusion"]],
-        }
-    }
 
 
 def _type(listed: Mapping[str, Any]) -> str:

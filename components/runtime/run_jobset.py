@@ -20,7 +20,7 @@ import re
 import shutil
 import time
 import uuid
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from http import HTTPStatus
@@ -59,6 +59,12 @@ _FIXES: dict[int, str] = {
     HTTPStatus.UNAUTHORIZED: "Give the run a service account: `shardwright docs deploy/kubeflow`.",
     HTTPStatus.NOT_FOUND: "It does not exist: it was deleted, or JobSet is not installed in the cluster.",
 }
+_PORT = 8476
+_FIRST_LOOK, _LAST_LOOK = 0.25, 30.0
+_NAME = re.compile(r"shardwright-[0-9a-f]{12}")
+# Longer than any task needs from its first copy to its set.
+_SECONDS_LEFT_ALONE = 24 * 3600
+_GONE = ".gone-"
 
 
 @dataclass(frozen=True)
@@ -195,14 +201,6 @@ def _no_account(error: Exception) -> ShardwrightError:
     )
 
 
-_PORT = 8476
-_FIRST_LOOK, _LAST_LOOK = 0.25, 30.0
-_NAME = re.compile(r"shardwright-[0-9a-f]{12}")
-# Longer than any task needs from its first copy to its set.
-_SECONDS_LEFT_ALONE = 24 * 3600
-_GONE = ".gone-"
-
-
 @dataclass(frozen=True)
 class JobSetTask:
     """A task to run as a JobSet.
@@ -238,7 +236,11 @@ class JobSetTask:
         manifest: dict[str, Any] = json.loads(json.dumps(self.template))
         manifest["metadata"]["name"] = self.name
         for owner in manifest["metadata"].get("ownerReferences", ()):
-            owner.update({key: _of_this_pod(variable) for key, variable in _POD.items()})
+            missing = [variable for variable in _POD.values() if variable not in os.environ]
+            if missing:
+                fix = "Kubeflow sets it; elsewhere leave kubeflow.jobset.owned out."
+                raise UsageError(f"{missing[0]}: not set, and the JobSet is to be deleted with this pod. {fix}")
+            owner.update({key: os.environ[variable] for key, variable in _POD.items()})
         (job,) = manifest["spec"]["replicatedJobs"]
         spec = job["template"]["spec"]
         (container,) = spec["template"]["spec"]["containers"]
@@ -259,13 +261,6 @@ class JobSetTask:
         return manifest
 
 
-def _of_this_pod(variable: str) -> str:
-    if variable not in os.environ:
-        fix = "Kubeflow sets it; elsewhere leave kubeflow.jobset.owned out."
-        raise UsageError(f"{variable}: not set, and the JobSet is to be deleted with this pod. {fix}")
-    return os.environ[variable]
-
-
 def run_as_jobset(task: JobSetTask, opened: dict[str, Any], cluster: Cluster) -> None:
     """Runs a task as a JobSet.
 
@@ -283,12 +278,26 @@ def run_as_jobset(task: JobSetTask, opened: dict[str, Any], cluster: Cluster) ->
     renew(task.folder)
     _delete_unused_copies(cluster, task)
     for source, target in uri_pairs(opened, pod_input, "inputs"):
-        _copy_once(Path(source), Path(target))
+        # Each copy appears whole, unless that of an earlier attempt is there.
+        if not is_own(Path(target)):
+            part = Path(target).with_name(f".{Path(target).name}.part")
+            remove_tree(part)
+            shutil.copytree(source, part)
+            durable.rename_folder(part, Path(target))
     try:
         created = _create(cluster, task, opened)
         print(f"JobSet {cluster.namespace}/{task.name} {'started' if created else 'exists already'}", flush=True)
         _wait(cluster, task)
-        _copy_outputs(opened, pod_input)
+        uris = {}
+        for target, source in uri_pairs(opened, pod_input, "outputs"):
+            put_folder(Path(source), target)
+            uris[source] = target
+        # TFX's report of the outputs, with the URIs of this task.
+        report = json.loads(Path(pod_input["outputs"]["outputFile"]).read_text(encoding="utf-8"))
+        change_uris(report.get("artifacts", {}), lambda uri: uris.get(uri, uri))
+        output_file = Path(opened["outputs"]["outputFile"])
+        output_file.parent.mkdir(parents=True, exist_ok=True)
+        output_file.write_text(json.dumps(report, sort_keys=True), encoding="utf-8")
     except Stopped:
         cluster.delete(task.name)
         raise
@@ -298,27 +307,16 @@ def run_as_jobset(task: JobSetTask, opened: dict[str, Any], cluster: Cluster) ->
     remove_tree(task.folder)
 
 
-def _copy_outputs(opened: dict[str, Any], pod_input: dict[str, Any]) -> None:
-    """Copies the outputs of the pods, and TFX's report of them with the URIs of this task."""
-    uris = {}
-    for target, source in uri_pairs(opened, pod_input, "outputs"):
-        put_folder(Path(source), target)
-        uris[source] = target
-    report = json.loads(Path(pod_input["outputs"]["outputFile"]).read_text(encoding="utf-8"))
-    change_uris(report.get("artifacts", {}), lambda uri: uris.get(uri, uri))
-    output_file = Path(opened["outputs"]["outputFile"])
-    output_file.parent.mkdir(parents=True, exist_ok=True)
-    output_file.write_text(json.dumps(report, sort_keys=True), encoding="utf-8")
-
-
 def _create(cluster: Cluster, task: JobSetTask, opened: dict[str, Any]) -> bool:
     """Creates the set; returns `False` if one runs already.
 
     It takes the place of a failed one of an earlier attempt, which is deleted, and of one that is being deleted: its
     pods save their state before they end.
     """
-    manifest, pause, shown = task.manifest(opened), _FIRST_LOOK, False
-    while not cluster.create(manifest):
+    manifest, shown = task.manifest(opened), False
+    for _ in _looks(task):
+        if cluster.create(manifest):
+            break
         found = cluster.find(task.name) or {"metadata": {"deletionTimestamp": "just now"}}
         if "deletionTimestamp" not in found.get("metadata", {}):
             if "Failed" not in _conditions(found):
@@ -327,10 +325,17 @@ def _create(cluster: Cluster, task: JobSetTask, opened: dict[str, Any]) -> bool:
         elif not shown:
             print(f"JobSet {cluster.namespace}/{task.name}: waiting until the last one is deleted", flush=True)
             shown = True
+    return True
+
+
+def _looks(task: JobSetTask) -> Iterator[None]:
+    """Yields without end, at ever longer intervals, and renews the heartbeat before each."""
+    pause = _FIRST_LOOK
+    while True:
         renew(task.folder)
+        yield
         time.sleep(pause)
         pause = min(pause * 1.5, _LAST_LOOK)
-    return True
 
 
 def _delete_unused_copies(cluster: Cluster, task: JobSetTask) -> None:
@@ -360,20 +365,9 @@ def _conditions(found: dict[str, Any]) -> dict[str, dict[str, Any]]:
     return {one["type"]: one for one in listed if one.get("status") == "True"}
 
 
-def _copy_once(source: Path, target: Path) -> None:
-    """Copies a folder, which appears whole, unless an earlier attempt did."""
-    if is_own(target):
-        return
-    part = target.with_name(f".{target.name}.part")
-    remove_tree(part)
-    shutil.copytree(source, part)
-    durable.rename_folder(part, target)
-
-
 def _wait(cluster: Cluster, task: JobSetTask) -> None:
-    pause, shown = _FIRST_LOOK, ""
-    while True:
-        renew(task.folder)
+    shown = ""
+    for _ in _looks(task):
         found = cluster.get(task.name)
         status, conditions = found.get("status", {}), _conditions(found)
         if "Completed" in conditions:
@@ -392,5 +386,3 @@ def _wait(cluster: Cluster, task: JobSetTask) -> None:
         if now != shown:
             print(f"JobSet {cluster.namespace}/{task.name}: {now}", flush=True)
             shown = now
-        time.sleep(pause)
-        pause = min(pause * 1.5, _LAST_LOOK)

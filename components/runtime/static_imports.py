@@ -219,11 +219,6 @@ class _Reader(ast.NodeVisitor):
             self._add_texts(parts)
         self.generic_visit(node)
 
-    def visit_JoinedStr(self, node: ast.JoinedStr) -> None:
-        for part in node.values:
-            if isinstance(part, ast.FormattedValue):
-                self.visit(part)
-
     def visit_Constant(self, node: ast.Constant) -> None:
         if isinstance(node.value, str):
             self.found.texts.add(node.value)

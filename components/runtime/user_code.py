@@ -29,7 +29,7 @@ from importlib.machinery import EXTENSION_SUFFIXES, PathFinder
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from shardwright.components.runtime.static_imports import StaticImports, static_imports
+from shardwright.components.runtime.static_imports import static_imports
 from shardwright.config.check_arguments import check_call
 from shardwright.config.trainer import import_path_form
 from shardwright.errors import UsageError
@@ -38,8 +38,8 @@ from shardwright.storage.fingerprint import fingerprint
 
 Code = Mapping[str, str]
 
-_INSTALLED = {"site-packages", "dist-packages"}
-_STANDARD = [os.path.realpath(path) for name, path in sysconfig.get_paths().items() if "stdlib" in name]
+INSTALLED = {"site-packages", "dist-packages"}
+STANDARD = [os.path.realpath(path) for name, path in sysconfig.get_paths().items() if "stdlib" in name]
 _OURS = "shardwright"
 _ALL_FILES = "/*"
 _DISTRIBUTION = "=="
@@ -130,12 +130,7 @@ def check_code(code: Code, *, option: str) -> None:
     for part, digest in code.items():
         if part.startswith(_DISTRIBUTION):
             continue
-        name, below, inner = part.partition("/")
-        module, file = _find(name), None
-        if module is not None:
-            file = os.path.join(module.folder, inner) if below else module.file
-            whole = part.endswith(_ALL_FILES)
-            file = module.folder if whole else file if file is not None and os.path.isfile(file) else None
+        module, file = _located(part)
         if module is None or file is None:
             problem = f"{part} is not on this machine"
         elif digest == (_data_digest(module) if part.endswith(_ALL_FILES) else _checksum(file, option)):
@@ -145,6 +140,22 @@ def check_code(code: Code, *, option: str) -> None:
         raise UsageError(
             f"{option}: {problem}. Run the pipeline again; if it is compiled, build its image with the same code first."
         )
+
+
+def places_of(code: Code) -> list[str]:
+    """Returns the files of code that are on this machine, and the folders of packages all of whose files count."""
+    places = (_located(part)[1] for part in code if not part.startswith(_DISTRIBUTION))
+    return [place for place in places if place is not None]
+
+
+def _located(part: str) -> tuple[_Module | None, str | None]:
+    """Returns the module of an entry, and the file that it stands for, or the folder; `None` for what is missing."""
+    name, below, inner = part.partition("/")
+    module = _find(name)
+    if module is None or part.endswith(_ALL_FILES):
+        return module, module and module.folder
+    file = os.path.join(module.folder, inner) if below else module.file
+    return module, file if file is not None and os.path.isfile(file) else None
 
 
 def forget_modules(code: Code) -> None:
@@ -245,12 +256,12 @@ class _Module(NamedTuple):
     def standard(self) -> bool:
         """Whether it is part of Python."""
         place = os.path.realpath(self.folder) if self.folder else ""
-        return not place or (not self.installed and any(Path(place).is_relative_to(folder) for folder in _STANDARD))
+        return not place or (not self.installed and any(Path(place).is_relative_to(folder) for folder in STANDARD))
 
     @property
     def installed(self) -> bool:
         """Whether an installer put it among the packages of an environment."""
-        return not _INSTALLED.isdisjoint(Path(self.folder).parts)
+        return not INSTALLED.isdisjoint(Path(self.folder).parts)
 
     @property
     def of_user(self) -> bool:
@@ -335,7 +346,13 @@ class _Reader:
                 "seen and the old model would be taken for the new one. Import it by an import statement, or pack the "
                 "whole folder: ImageTrainer(module_file=…)."
             )
-        self._check_required(found, where)
+        for required, line in found.required.items():
+            top = _find(required.partition(".")[0])
+            if not self._any and (top is None or (top.of_user and _find(required) is None)):
+                raise UsageError(
+                    f"{where}:{line}: imports {required}, which is not on this machine, so its code cannot be part of "
+                    "the fingerprint. Install it, or correct the import."
+                )
         self._add_named_files(name, module, found.texts)
         names = set(found.names)
         for star in found.stars:
@@ -346,24 +363,17 @@ class _Reader:
                 names.update(f"{star}.{stem}" for stem in stems if stem.isidentifier())
         return sorted(names)
 
-    def _check_required(self, found: StaticImports, where: str) -> None:
-        for name, line in found.required.items():
-            top = _find(name.partition(".")[0])
-            if not self._any and (top is None or (top.of_user and _find(name) is None)):
-                raise UsageError(
-                    f"{where}:{line}: imports {name}, which is not on this machine, so its code cannot be part of the "
-                    "fingerprint. Install it, or correct the import."
-                )
-
     def _add_named_files(self, name: str, module: _Module, texts: set[str]) -> None:
         top = name.partition(".")[0]
         for text in sorted(texts):
-            part = f"{name}/{text}"
-            if 0 < len(text) <= _LONGEST_NAME and text.isprintable() and not os.path.isabs(text):
-                file = os.path.join(module.folder, text)
-                whole = f"{top}{_ALL_FILES}" in self.code and ".." not in text
+            if not 0 < len(text) <= _LONGEST_NAME or not text.isprintable():
+                continue
+            # Of `f"{folder}/words.txt"` and `folder + "/words.txt"`, and of `Path(__file__).with_suffix(".json")`.
+            for inner in {text.lstrip("/"), f"{Path(module.file or '').stem}{text}"}:
+                file = os.path.join(module.folder, inner)
+                whole = f"{top}{_ALL_FILES}" in self.code and ".." not in inner
                 if not whole and os.path.isfile(file) and file != module.file:
-                    self.code[part] = _checksum(file, self._option)
+                    self.code[f"{name}/{inner}"] = _checksum(file, self._option)
 
 
 def _prefixes(name: str) -> list[str]:
@@ -403,7 +413,7 @@ def _version(top: str, module: _Module) -> str:
     may change under the same version: the checksums that its installer recorded count, too.
     """
     parts = Path(module.folder).parts
-    site = Path(*parts[: max(map(parts.index, _INSTALLED.intersection(parts))) + 1])
+    site = Path(*parts[: max(map(parts.index, INSTALLED.intersection(parts))) + 1])
     versions = []
     for installed in _distributions(site).get(top, ()):
         version = f"{installed.metadata['Name']} {installed.version}"

@@ -120,7 +120,7 @@ def answers_of(
     """
     stored = source.is_stored(model)
     for number in range(source.parts):
-        for answers, failures in answer_images(model, source.part(number).read(model), {}, stored, _BATCH):
+        for answers, failures in answer_images(model, source.read(number, model), {}, stored, _BATCH):
             embeddings = _embeddings(model, [read for read, _ in answers], answers, stored) if embed else None
             for place, (read, answer) in enumerate(answers):
                 found = _answer(model, read, answer, None if embeddings is None else embeddings[place])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from shardwright.config.options import Pattern, Section, between, option
 
@@ -40,8 +40,27 @@ MEASURES = (
 )
 
 
+def _number(of: str) -> Any:
+    return option(2000, least=20, help=f"How many of each {of} are compared.")
+
+
+def _chance(alike: str) -> Any:
+    return option(ALPHA, least=1e-6, most=_MOST_ALPHA, help=f"The chance that a run is stopped though {alike}")
+
+
+class _Comparison(Section):
+    alpha: float
+    ignore: tuple[str, ...]
+
+    def check(self, path: str) -> None:
+        """Refuses an alpha that the embedding cannot show."""
+        super().check(path)
+        if _EMBEDDING not in self.ignore:
+            between(f"{path}.alpha", self.alpha, LEAST_ALPHA, _MOST_ALPHA)
+
+
 @dataclass(frozen=True)
-class DriftConfig(Section):
+class DriftConfig(_Comparison):
     """Comparison of the images with an earlier dataset."""
 
     PATH: ClassVar[str] = "gate.drift"
@@ -51,44 +70,28 @@ class DriftConfig(Section):
         "stands for the dataset of the baseline model (`shardwright.ingest.baseline`) in configurations of "
         "`shardwright run` and `shardwright compile`; in a TFX pipeline of your own give a path."
     )
-    images: int = option(2000, least=20, help="How many of each dataset are compared.")
-    alpha: float = option(
-        ALPHA,
-        least=1e-6,
-        most=_MOST_ALPHA,
-        help="The chance that a run is stopped though nothing has changed. Less than 5e-05 needs `ignore: "
-        "[embedding]`.",
-    )
+    images: int = _number("dataset")
+    alpha: float = _chance("nothing has changed. Less than 5e-05 needs `ignore: [embedding]`.")
     ignore: tuple[str, ...] = option((), choices=MEASURES, help="Measures that may change.")
 
     def check(self, path: str) -> None:
-        """Refuses an empty reference, and an alpha that the embedding cannot show."""
+        """Refuses an empty reference, too."""
         super().check(path)
         if not self.reference:
             raise self.error("reference", "'' is not a dataset", "Name the folder of an earlier dataset.")
-        _check_alpha(path, self.alpha, self.ignore)
 
 
 @dataclass(frozen=True)
-class SkewConfig(Section):
+class SkewConfig(_Comparison):
     """Comparison of every split with the largest one."""
 
     PATH: ClassVar[str] = "gate.skew"
 
-    images: int = option(2000, least=20, help="How many of each split are compared.")
-    alpha: float = option(
-        ALPHA,
-        least=1e-6,
-        most=_MOST_ALPHA,
-        help="The chance that a run is stopped though all splits are alike. All comparisons share it; less than 5e-05 "
-        "for each needs `ignore: [embedding]`.",
+    images: int = _number("split")
+    alpha: float = _chance(
+        "all splits are alike. All comparisons share it; less than 5e-05 for each needs `ignore: [embedding]`."
     )
     ignore: tuple[str, ...] = option((), choices=MEASURES, help="Measures that may differ.")
-
-    def check(self, path: str) -> None:
-        """Refuses an alpha that the embedding cannot show."""
-        super().check(path)
-        _check_alpha(path, self.alpha, self.ignore)
 
     def shared(self, comparisons: int) -> float:
         """Returns the alpha of each of so many comparisons.
@@ -104,11 +107,6 @@ class SkewConfig(Section):
                 f"Give {LEAST_ALPHA * comparisons:g} or more, or ignore: [{_EMBEDDING}].",
             )
         return self.alpha / comparisons
-
-
-def _check_alpha(path: str, alpha: float, ignore: tuple[str, ...]) -> None:
-    if _EMBEDDING not in ignore:
-        between(f"{path}.alpha", alpha, LEAST_ALPHA, _MOST_ALPHA)
 
 
 @dataclass(frozen=True)

@@ -444,17 +444,17 @@ def test_images_of_a_dataset_are_answered_as_they_are_stored(tmp_path):
 def test_the_limit_of_pixels_is_that_of_the_training_for_files_and_none_for_datasets(pictures, small_dataset, tmp_path):
     model = SimpleNamespace(ingested=ingest_image_options({"images": {"max_pixels": 100}}), texts=())
     files = sources.find_source(str(pictures[0]))
-    reasons = {image.failure.reason.partition("; ")[2] for image in files.part(0).read(model)}
+    reasons = {image.failure.reason.partition("; ")[2] for image in files.read(0, model)}
     assert reasons == {"images.max_pixels is 100"}
     made = {"task": "classification", "classes": ("cat", "dog"), "counts": {"train": [3]}}
     folder = small_dataset(tmp_path, **made)
     stored = sources.find_source(str(folder))
-    assert [image.failure for image in stored.part(0).read(model)] == [None] * 3
+    assert [image.failure for image in stored.read(0, model)] == [None] * 3
     model.ingested = {"max_pixels": 10_000}
-    assert [image.failure for image in files.part(0).read(model)] == [None] * 4
+    assert [image.failure for image in files.read(0, model)] == [None] * 4
     # Another dataset of the same names and sizes takes its place.
     other = small_dataset(tmp_path / "b", change=lambda i, one: {**one, "image/class/label": 1 - i % 2}, **made)
     folder.rename(tmp_path / "old")
     other.rename(folder)
     with pytest.raises(DatasetError, match="differs from the manifest: damaged, or changed since"):
-        list(stored.part(0).read(model))
+        list(stored.read(0, model))

@@ -17,10 +17,10 @@ def run(backend: str, *, ema: float, accumulate: int, steps: int) -> dict:
 
     from shardwright.components.image_trainer.devices.hosts import HostPlace
     from shardwright.components.image_trainer.devices.placement import Placement
-    from shardwright.components.image_trainer.training.backend import build_steps, connect
     from shardwright.components.image_trainer.training.device_input import DeviceInput
     from shardwright.components.image_trainer.training.learner import Learner
     from shardwright.components.image_trainer.training.optimizers import build_optimizer
+    from shardwright.components.image_trainer.training.train import build_steps, connect
 
     recipe = train_recipe(
         "unet", 4, 1, 1, RATE, 1, "", shuffle_buffer=1,

@@ -48,6 +48,11 @@ _VFIO_GROUP = re.compile(r"\d+")
 _GOOGLE = "0x1ae0"
 # The network card that Google's virtual machines have, of the same vendor.
 _GOOGLE_NETWORK_CARD = "0x0042"
+# Values of the forward pass are kept for the backward pass, where each has a gradient of its size for a while.
+_FORWARD_AND_BACK = 2
+# A weight, its gradient and two moments of Adam.
+_COPIES_OF_WEIGHTS = 4
+_FLOAT = 4
 
 
 @dataclass(frozen=True)
@@ -237,13 +242,6 @@ def device_batch(batch_size: int, records: int, devices: int) -> int:
             "Use fewer devices, or more images.",
         )
     return min(batch_size, records - records % devices)
-
-
-# Values of the forward pass are kept for the backward pass, where each has a gradient of its size for a while.
-_FORWARD_AND_BACK = 2
-# A weight, its gradient and two moments of Adam.
-_COPIES_OF_WEIGHTS = 4
-_FLOAT = 4
 
 
 def step_bytes(model: Any, batch_size: int, *, itemsize: int = _FLOAT, kept: int = 0) -> int:

@@ -11,7 +11,6 @@ import numpy as np
 
 from shardwright import loader
 from shardwright.components.image_trainer.spec import TrainSpec
-from shardwright.dataset.reader import ImageDataset
 from shardwright.evaluation.metrics import ClassSums
 from shardwright.evaluation.thresholds import RegionCounts, ThresholdCounts, Thresholds
 
@@ -32,64 +31,51 @@ def choose_thresholds(model: Any, spec: TrainSpec) -> Thresholds:
     recipe, classes = spec.recipe, len(spec.classes)
     fixed = Thresholds.fixed(classes, recipe.threshold, recipe.min_area)
     masks = spec.task == "segmentation"
-    held_out = recipe.eval_split and ImageDataset.open(spec.dataset).num_records(recipe.eval_split)
-    if not (masks or spec.multi) or not recipe.evaluator.tuned or not held_out:
+    if not (masks or spec.multi) or not recipe.evaluator.tuned or not spec.held_out:
         return fixed
-    thresholds, areas, batches = fixed.thresholds, fixed.min_areas, _batches(spec)
+    # Predicted for each pass instead of kept: probabilities of a whole split may be larger than the memory.
+    batches = loader.load(
+        spec.dataset,
+        recipe.eval_split,
+        recipe.trainer.batch_size,
+        normalize=recipe.loader.normalize,
+        statistics=spec.statistics,
+        texts=recipe.trainer.text,
+    )
+    thresholds, areas = fixed.thresholds, fixed.min_areas
+    before: Any
+    after: Any
     if "threshold" in recipe.evaluator.tuned:
         levels = ThresholdCounts(classes)
         for probabilities, true in _predictions(model, batches):
             levels.add(probabilities, true)
         thresholds = levels.best()
-    if not masks:
-        chosen = Thresholds(thresholds, areas)
-        _write(spec, *(_label_figures(model, spec, batches, one) for one in (fixed, chosen)))
-        return chosen
-    # Predicted again instead of kept: probabilities of a whole split may be larger than the memory.
-    untuned, tuned = RegionCounts(fixed.thresholds), RegionCounts(thresholds)
-    for probabilities, true in _predictions(model, batches):
-        untuned.add(probabilities, true)
-        tuned.add(probabilities, true)
-    if "min_area" in recipe.evaluator.tuned:
-        areas = tuned.best()
-    _write(spec, untuned.sums(fixed.min_areas).report(spec.classes), tuned.sums(areas).report(spec.classes))
+    if masks:
+        untuned, tuned = RegionCounts(fixed.thresholds), RegionCounts(thresholds)
+        for probabilities, true in _predictions(model, batches):
+            untuned.add(probabilities, true)
+            tuned.add(probabilities, true)
+        if "min_area" in recipe.evaluator.tuned:
+            areas = tuned.best()
+        before, after = untuned.sums(fixed.min_areas), tuned.sums(areas)
+    else:
+        before = after = ClassSums.zero(classes)
+        for probabilities, true in _predictions(model, batches):
+            before += ClassSums.of_labels(probabilities >= np.array(fixed.thresholds, np.float32), true)
+            after += ClassSums.of_labels(probabilities >= np.array(thresholds, np.float32), true)
+    # What they are of: `before` with the recipe's own thresholds, `after` with those of the exported model.
+    value = {
+        "split": recipe.eval_split,
+        "images": spec.held_out,
+        "size": [spec.height, spec.width],
+        "before": before.report(spec.classes),
+        "after": after.report(spec.classes),
+    }
+    text = json.dumps(value, sort_keys=True, indent=1, ensure_ascii=False) + "\n"
+    Path(spec.output, TUNING_FILE).write_text(text, encoding="utf-8")
     return Thresholds(thresholds, areas)
-
-
-def _batches(spec: TrainSpec) -> Any:
-    """Returns the batches of the split, which may be read several times."""
-    statistics = {"mean": spec.mean, "std": spec.std} if spec.recipe.loader.normalize == "dataset" else None
-    return loader.load(
-        spec.dataset,
-        spec.recipe.eval_split,
-        spec.recipe.trainer.batch_size,
-        normalize=spec.recipe.loader.normalize,
-        statistics=statistics,
-        texts=spec.recipe.trainer.text,
-    )
 
 
 def _predictions(model: Any, batches: Any) -> Iterator[tuple[Any, Any]]:
     for images, targets in batches:
         yield np.asarray(model(images)), np.asarray(targets)
-
-
-def _label_figures(model: Any, spec: TrainSpec, batches: Any, chosen: Thresholds) -> dict[str, float]:
-    sums = ClassSums.zero(len(spec.classes))
-    for probabilities, true in _predictions(model, batches):
-        sums += ClassSums.of_labels(probabilities >= np.array(chosen.thresholds, np.float32), true)
-    return sums.report(spec.classes)
-
-
-def _write(spec: TrainSpec, before: dict[str, float], after: dict[str, float]) -> None:
-    # What they are of: `before` with the recipe's own thresholds, `after` with those of the exported model.
-    images = ImageDataset.open(spec.dataset).num_records(spec.recipe.eval_split)
-    value = {
-        "split": spec.recipe.eval_split,
-        "images": images,
-        "size": [spec.height, spec.width],
-        "before": before,
-        "after": after,
-    }
-    text = json.dumps(value, sort_keys=True, indent=1, ensure_ascii=False) + "\n"
-    Path(spec.output, TUNING_FILE).write_text(text, encoding="utf-8")

@@ -15,16 +15,16 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from shardwright.components.image_trainer.export.mask_texts import (
+from shardwright.components.image_trainer.export.mask_ops import (
     PNG_OUTPUT,
     RLE_OUTPUT,
     encode_masks,
+    remove_small,
     to_png,
     to_run_lengths,
 )
-from shardwright.components.image_trainer.export.region_ops import remove_small
 from shardwright.components.image_trainer.models.text_inputs import IMAGE, TEXT, pixels_of, vocabulary_file, with_pixels
-from shardwright.components.image_trainer.spec import TextColumn, TrainSpec
+from shardwright.components.image_trainer.spec import TrainSpec
 from shardwright.components.image_transform.serving_preprocess import as_ingested
 from shardwright.dataset.manifest import IGNORED, mask_feature
 from shardwright.evaluation.thresholds import Thresholds
@@ -117,7 +117,13 @@ def sample_runs(runs: Sequence[Tensor], source_size: tuple[Tensor, Tensor], spec
     columns, inside_columns = _sampled(plan.crop_left, plan.crop_width, plan.resized_width, plan.pad_left, spec.width)
     places = tf.reshape(columns[tf.newaxis, :] * rows_of_source + rows[:, tf.newaxis], [-1])
     inside = inside_rows[:, tf.newaxis] & inside_columns[tf.newaxis, :]
-    masks = [tf.reshape(_covered(places, flat), [spec.height, spec.width]) & inside for flat in runs]
+    masks = []
+    for flat in runs:
+        # With a run of length 0 before all others, there is always a run to the left.
+        pairs = tf.concat([tf.zeros([1, 2], tf.int64), tf.reshape(flat, [-1, 2])], 0)
+        starts, ends = pairs[:, 0], pairs[:, 0] + pairs[:, 1]
+        last = tf.searchsorted(starts, places, side="right", out_type=tf.int64) - 1
+        masks.append(tf.reshape(places < tf.gather(ends, last), [spec.height, spec.width]) & inside)
     return tf.stack(masks, axis=-1)
 
 
@@ -126,14 +132,6 @@ def _sampled(begin: Tensor, extent: Tensor, resized: Tensor, pad: Tensor, size: 
     places = tf.range(size, dtype=tf.int64) - pad
     inside = (places >= 0) & (places < resized)
     return begin + (2 * tf.where(inside, places, 0) + 1) * extent // (2 * resized), inside
-
-
-def _covered(places: Tensor, flat: Tensor) -> Tensor:
-    # With a run of length 0 before all others, there is always a run to the left.
-    pairs = tf.concat([tf.zeros([1, 2], tf.int64), tf.reshape(flat, [-1, 2])], 0)
-    starts, ends = pairs[:, 0], pairs[:, 0] + pairs[:, 1]
-    last = tf.searchsorted(starts, places, side="right", out_type=tf.int64) - 1
-    return places < tf.gather(ends, last)
 
 
 def decode_each(image_bytes: Tensor, decode: Callable[[Tensor], Tensor], shape: Sequence[int]) -> tuple[Tensor, Tensor]:
@@ -182,7 +180,12 @@ class ServedModel(tf.Module):
         self._thresholds = tf.constant(self._chosen.thresholds, tf.float32)
         self._classes = tf.constant(list(spec.classes))
         # As attributes, so that the words are saved with the model.
-        self._tables = [_table(spec, column) for column in spec.texts]
+        self._tables = []
+        for column in spec.texts:
+            words = vocabulary_file(spec.vocabularies, column).read_text(encoding="utf-8").split("\n")[:-1]
+            places = tf.range(len(words), dtype=tf.int64)
+            initial = tf.lookup.KeyValueTensorInitializer(tf.constant(words), places)
+            self._tables.append(tf.lookup.StaticHashTable(initial, -1))  # -1 for any other word
 
     def signatures(self) -> dict[str, Any]:
         """Returns concrete functions by the names of the signatures."""
@@ -190,13 +193,10 @@ class ServedModel(tf.Module):
         if self._spec.texts:
             inputs.append(tf.TensorSpec([None, len(self._spec.texts)], tf.string, "texts"))
         segmentation = self._spec.task == "segmentation"
-        examine = self._mask_sums if segmentation else self._label_outputs
-        if self._spec.multi:
-            examine = self._class_outputs
         found = {
             SERVING_DEFAULT: _traced(self._serve, *inputs),
             PARTIAL: _traced(self._serve_readable, *inputs),
-            EXAMPLES: _traced(examine, tf.TensorSpec([None], tf.string, "examples")),
+            EXAMPLES: _traced(self._examine, tf.TensorSpec([None], tf.string, "examples")),
         }
         # For converters to other formats, which have no decoder of files, and for images that are stored in a dataset.
         pixels = tf.TensorSpec([None, self._spec.height, self._spec.width, 3], tf.uint8, "pixels")
@@ -260,65 +260,50 @@ class ServedModel(tf.Module):
         encode: Any = self._encoder
         return {EMBEDDING: encode(images, training=False)}
 
-    def _mask_sums(self, examples: Tensor) -> dict[str, Tensor]:
-        """Pixels per image and class, float32 [N, C], image by image: TFMA's batches may have a thousand."""
-        names = ("intersection", "prediction", "truth", "kaggle_dice")
-        signature = {name: tf.TensorSpec([len(self._spec.classes)], tf.float32) for name in names}
-        return tf.map_fn(self._example_sums, examples, fn_output_signature=signature, parallel_iterations=2)
+    def _examine(self, examples: Tensor) -> dict[str, Tensor]:
+        """Returns what metrics are made of, image by image: TFMA's batches may have a thousand.
 
-    def _example_sums(self, example: Tensor) -> dict[str, Tensor]:
+        Of masks, pixels per image and class, float32 [N, C], in `intersection`, `prediction` and `truth`, and
+        `kaggle_dice`; of several classes `prediction` and `truth`, 0 or 1, float32 [N, C]; of one class its number in
+        `label`, int64 [N], and `probabilities`, float32 [N, C].
+        """
+        of_classes = tf.TensorSpec([len(self._spec.classes)], tf.float32)
+        if self._spec.task == "segmentation":
+            names: tuple[str, ...] = ("intersection", "prediction", "truth", "kaggle_dice")
+        else:
+            names = ("prediction", "truth") if self._spec.multi else ("probabilities",)
+        outputs = dict.fromkeys(names, of_classes)
+        if names == ("probabilities",):
+            outputs["label"] = tf.TensorSpec([], tf.int64)
+        return tf.map_fn(self._example, examples, fn_output_signature=outputs, parallel_iterations=2)
+
+    def _example(self, example: Tensor) -> dict[str, Tensor]:
+        spec = self._spec
         lists = tf.io.FixedLenSequenceFeature([], tf.int64, allow_missing=True)
         scalar = tf.io.FixedLenFeature([], tf.int64)
-        features = {"image/encoded": tf.io.FixedLenFeature([], tf.string)}
-        features.update({"image/height": scalar, "image/width": scalar})
-        names = [*self._spec.classes, *([IGNORED] if self._spec.ignore else [])]
-        features.update({mask_feature(name): lists for name in names})
-        features.update(self._text_features())
+        texts = tf.io.FixedLenSequenceFeature([], tf.string, allow_missing=True)
+        features: dict[str, Any] = {"image/encoded": tf.io.FixedLenFeature([], tf.string)}
+        features.update({column.feature: texts for column in spec.texts})
+        names = [*spec.classes, *([IGNORED] if spec.ignore else [])]
+        if spec.task == "segmentation":
+            features.update({"image/height": scalar, "image/width": scalar})
+            features.update({mask_feature(name): lists for name in names})
+        else:
+            features["image/class/label"] = lists if spec.multi else scalar
         parsed = tf.io.parse_single_example(example, features)
-        runs = [parsed[mask_feature(name)] for name in names]
-        truth = sample_runs(runs, (parsed["image/height"], parsed["image/width"]), self._spec)
-        predicted = self._masks(self._probabilities_of(parsed))
-        if self._spec.ignore:
-            counted = ~truth[..., -1:]
-            truth, predicted = truth[..., :-1] & counted, predicted & counted
-        masks = (predicted & truth, predicted, truth)
-        shared, chosen, true = (tf.cast(tf.math.count_nonzero(m, axis=(0, 1)), tf.float32) for m in masks)
-        kaggle = tf.where(chosen + true > 0, 2 * shared / tf.maximum(chosen + true, 1.0), 1.0)
-        return {"intersection": shared, "prediction": chosen, "truth": true, "kaggle_dice": kaggle}
-
-    def _label_outputs(self, examples: Tensor) -> dict[str, Tensor]:
-        signature = {
-            "probabilities": tf.TensorSpec([len(self._spec.classes)], tf.float32),
-            "label": tf.TensorSpec([], tf.int64),
-        }
-        return tf.map_fn(self._example_label, examples, fn_output_signature=signature, parallel_iterations=2)
-
-    def _class_outputs(self, examples: Tensor) -> dict[str, Tensor]:
-        """Returns prediction and truth, 0 or 1 per image and class, float32 [N, C]."""
-        signature = {name: tf.TensorSpec([len(self._spec.classes)], tf.float32) for name in ("prediction", "truth")}
-        return tf.map_fn(self._example_classes, examples, fn_output_signature=signature, parallel_iterations=2)
-
-    def _example_classes(self, example: Tensor) -> dict[str, Tensor]:
-        features = {
-            "image/encoded": tf.io.FixedLenFeature([], tf.string),
-            "image/class/label": tf.io.FixedLenSequenceFeature([], tf.int64, allow_missing=True),
-            **self._text_features(),
-        }
-        parsed = tf.io.parse_single_example(example, features)
-        probabilities = self._probabilities_of(parsed)
+        joined = [tf.strings.reduce_join(parsed[column.feature], separator=" ") for column in spec.texts]
+        pixels = self._resized(parsed["image/encoded"])[tf.newaxis]
+        probabilities = self._probabilities(pixels, tf.stack(joined)[tf.newaxis] if joined else None)[0]
+        if spec.task == "segmentation":
+            runs = [parsed[mask_feature(name)] for name in names]
+            truth = sample_runs(runs, (parsed["image/height"], parsed["image/width"]), spec)
+            return _mask_sums(self._masks(probabilities), truth, ignore=spec.ignore)
+        labels = parsed["image/class/label"]
+        if not spec.multi:
+            return {"probabilities": probabilities, "label": labels}
         # A list of classes may repeat one.
-        truth = tf.minimum(tf.reduce_sum(tf.one_hot(parsed["image/class/label"], len(self._spec.classes)), axis=0), 1.0)
+        truth = tf.minimum(tf.reduce_sum(tf.one_hot(labels, len(spec.classes)), axis=0), 1.0)
         return {"prediction": tf.cast(probabilities >= self._thresholds, tf.float32), "truth": truth}
-
-    def _example_label(self, example: Tensor) -> dict[str, Tensor]:
-        features = {
-            "image/encoded": tf.io.FixedLenFeature([], tf.string),
-            "image/class/label": tf.io.FixedLenFeature([], tf.int64),
-            **self._text_features(),
-        }
-        parsed = tf.io.parse_single_example(example, features)
-        probabilities = self._probabilities_of(parsed)
-        return {"probabilities": probabilities, "label": parsed["image/class/label"]}
 
     def _masks(self, probabilities: Tensor) -> Tensor:
         """Turns probabilities of an image, float32 [height, width, C], into masks, bool of the same shape."""
@@ -337,18 +322,6 @@ class ServedModel(tf.Module):
         vectors = tf.map_fn(self._counted, texts, fn_output_signature=tf.float32)
         vectors.set_shape([None, sum(column.vocabulary for column in spec.texts)])
         return self._predict({IMAGE: images, TEXT: vectors})
-
-    def _probabilities_of(self, parsed: dict[str, Tensor]) -> Tensor:
-        """Returns probabilities for one parsed example."""
-        texts = None
-        if self._spec.texts:
-            joined = [tf.strings.reduce_join(parsed[c.feature], separator=" ") for c in self._spec.texts]
-            texts = tf.stack(joined)[tf.newaxis]
-        return self._probabilities(self._resized(parsed["image/encoded"])[tf.newaxis], texts)[0]
-
-    def _text_features(self) -> dict[str, Any]:
-        texts = tf.io.FixedLenSequenceFeature([], tf.string, allow_missing=True)
-        return {column.feature: texts for column in self._spec.texts}
 
     def _counted(self, texts: Tensor) -> Tensor:
         """Counts the words of the vocabularies in the texts of one image, string [columns]: float32 [V]."""
@@ -371,6 +344,17 @@ class ServedModel(tf.Module):
 
     def _resized(self, encoded: Tensor) -> Tensor:
         return tf_ops.decode_resized(encoded, self._spec.height, self._spec.width, self._spec.resize)
+
+
+def _mask_sums(predicted: Tensor, truth: Tensor, *, ignore: bool) -> dict[str, Tensor]:
+    """Counts the pixels of masks, bool [height, width, C]; with `ignore`, what is ignored comes last in the truth."""
+    if ignore:
+        counted = ~truth[..., -1:]
+        truth, predicted = truth[..., :-1] & counted, predicted & counted
+    masks = (predicted & truth, predicted, truth)
+    shared, chosen, true = (tf.cast(tf.math.count_nonzero(m, axis=(0, 1)), tf.float32) for m in masks)
+    kaggle = tf.where(chosen + true > 0, 2 * shared / tf.maximum(chosen + true, 1.0), 1.0)
+    return {"intersection": shared, "prediction": chosen, "truth": true, "kaggle_dice": kaggle}
 
 
 def _maps(layer: Any) -> list[Any]:
@@ -399,10 +383,3 @@ def _encoded(
         return {output: encode_masks(serve(**given)["masks"], encode)}
 
     return answer
-
-
-def _table(spec: TrainSpec, column: TextColumn) -> Any:
-    """Returns a table from a word to its place in the vocabulary, -1 for any other."""
-    words = vocabulary_file(spec.vocabularies, column).read_text(encoding="utf-8").split("\n")[:-1]
-    places = tf.range(len(words), dtype=tf.int64)
-    return tf.lookup.StaticHashTable(tf.lookup.KeyValueTensorInitializer(tf.constant(words), places), -1)

@@ -7,9 +7,13 @@ from typing import Any
 
 import keras
 
-from shardwright.components.image_trainer.models.compact import ModelShape, compact_cnn, compact_unet
+from shardwright.components.image_trainer.models.compact import (
+    ModelShape,
+    compact_cnn,
+    compact_deeplab,
+    compact_unet,
+)
 from shardwright.components.image_trainer.models.custom import build_own_model, checked_own_model
-from shardwright.components.image_trainer.models.deeplab import compact_deeplab
 from shardwright.components.image_trainer.models.encoders import (
     build_encoder,
     classifier,
@@ -53,15 +57,9 @@ def build_model(
     Returns:
         `unet`, `deeplab`: one sigmoid per class, float32 [B, height, width, C], since masks may overlap. `cnn`: a
         softmax, float32 [B, C], or with `multi` one sigmoid per class.
-
-    Raises:
-        ValueError: the name is not known.
     """
     builders: dict[str, Builder] = {"unet": compact_unet, "deeplab": compact_deeplab, "cnn": compact_cnn}
-    if name not in builders:
-        raise ValueError(f"model {name!r} is not known. Use one of: {', '.join(builders)}.")
     keras.utils.set_random_seed(seed)
-    # Masks may always overlap, so a U-Net has sigmoids anyway.
     activation = "softmax" if name == "cnn" and not multi else "sigmoid"
     return builders[name](ModelShape(height, width, classes, filters, activation, words))
 
@@ -77,7 +75,7 @@ def model_of(spec: TrainSpec) -> keras.Model:
     sizes = {"height": spec.height, "width": spec.width, "classes": len(spec.classes), "filters": options.base_filters}
     if is_import_path(options.model):
         own = {"task": spec.task, "multi": spec.multi, "seed": options.seed, **sizes}
-        return build_own_model(options.model, options.outputs, **own)
+        return build_own_model(options.model, options.outputs, code=spec.recipe.code, **own)
     if options.model.startswith(DIGEST):
         return checked_own_model(
             load_keras_model(spec.weights_from),

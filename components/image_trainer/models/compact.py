@@ -1,4 +1,4 @@
-"""The models: a compact U-Net for segmentation and a small convolutional network for classification.
+"""The models: a compact U-Net or DeepLabV3+ for segmentation, and a small convolutional network for classification.
 
 Only layers of Keras and `keras.ops`: the same code trains on TensorFlow and on JAX, and the saved model opens without
 our code. Group normalization replaces batch normalization: it does not depend on the batch, so small batches, replicas
@@ -18,6 +18,9 @@ from shardwright.components.image_trainer.models.text_inputs import Words, added
 
 _UNET_LEVELS = 4
 _CNN_STAGES = 4
+# Strides of the deepest map and of the one that it is joined with. The dilations fit maps of 8 to 40 pixels a side; the
+# paper's are for larger ones.
+_DEEPLAB_STRIDE, _DEEPLAB_FINE, _DILATIONS = 16, 4, (2, 4, 6)
 _WIDEST = 8
 _DROPOUT = 0.2
 
@@ -79,6 +82,47 @@ def unet_on(features: Sequence[Any], inputs: Any, padding: tuple[int, int], shap
         x = layers.UpSampling2D(2, interpolation="nearest")(x)
         x = convolutions(layers.Concatenate()([x, skip]), _channels(shape, level))
     return pixel_model("unet", inputs, x, 2, padding, shape)
+
+
+def compact_deeplab(shape: ModelShape) -> keras.Model:
+    """Builds DeepLabV3+ (Chen et al., 2018) on four residual stages.
+
+    A U-Net enlarges level by level; this goes from a sixteenth of the resolution to a quarter in one step. So it has
+    fewer layers at high resolution, and a large receptive field.
+    """
+    filters = shape.filters
+    image, text, inputs = model_inputs(shape.height, shape.width, shape.words)
+    padding = -shape.height % _DEEPLAB_STRIDE, -shape.width % _DEEPLAB_STRIDE
+    x = layers.Conv2D(filters, 4, strides=2, padding="same", use_bias=False, name="stem")(padded(image, padding))
+    x = layers.MaxPooling2D(2)(residual(x, filters))
+    fine = residual(x, 2 * filters)
+    x = layers.MaxPooling2D(2)(fine)
+    x = layers.MaxPooling2D(2)(residual(x, 4 * filters))
+    x = residual(x, _WIDEST * filters)
+    return deeplab_on(fine, added_to_map(x, text, shape.words, filters), inputs, padding, shape)
+
+
+def deeplab_on(fine: Any, x: Any, inputs: Any, padding: tuple[int, int], shape: ModelShape) -> keras.Model:
+    """Builds DeepLabV3+'s decoder on two feature maps.
+
+    Args:
+        fine: the map at stride 4 of the padded image.
+        x: the deepest map.
+        inputs: the inputs of the model.
+        padding: see `padded`.
+        shape: the sizes; the decoder has four times `filters`.
+    """
+    channels = 4 * shape.filters
+    _, height, width, _ = x.shape
+    # The surroundings of each pixel at several distances, and the mean of the whole image.
+    pyramid = [layers.Conv2D(channels, 1, use_bias=False)(x)]
+    pyramid += [layers.Conv2D(channels, 3, padding="same", dilation_rate=d, use_bias=False)(x) for d in _DILATIONS]
+    whole = layers.Conv2D(channels, 1, activation="relu")(layers.GlobalAveragePooling2D(keepdims=True)(x))
+    pyramid.append(layers.UpSampling2D((height, width), interpolation="nearest")(whole))
+    x = convolutions(layers.Concatenate()(pyramid), channels)
+    x = layers.UpSampling2D(fine.shape[1] // height, interpolation="bilinear")(x)
+    x = layers.Concatenate()([x, layers.Conv2D(2 * shape.filters, 1, use_bias=False)(fine)])
+    return pixel_model("deeplab", inputs, convolutions(x, channels), _DEEPLAB_FINE, padding, shape)
 
 
 def compact_cnn(shape: ModelShape) -> keras.Model:

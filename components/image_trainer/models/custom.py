@@ -1,7 +1,7 @@
 """Custom models: a function by its import path, and the requirements for the model that it builds.
 
 `trainer.model: package.module:function` is called with the keywords `height`, `width`, `classes`, `task`,
-`multi`, `filters` (`trainer.base_filters`) and `seed`; a function with `**others` may omit those that it does not need.
+`multi`, `filters` (`trainer.base_filters`) and `seed`, or with those of them that it takes.
 It returns a built `keras.Model` of keras layers and `keras.ops` (so that it trains on every backend):
 
 * input: one tensor, float32 [batch, height, width, 3], normalized according to `loader.normalize`;
@@ -23,30 +23,27 @@ from typing import Any
 
 from shardwright.components.image_trainer.models.logits import ACTIVATIONS, ending_in, last_activation
 from shardwright.components.model_files.keras_file import load_keras_model
-from shardwright.components.runtime.user_code import import_function
+from shardwright.components.runtime.call_user_code import call_function
+from shardwright.components.runtime.user_code import Code
 from shardwright.errors import UsageError
 
 
-def build_own_model(path: str, returned: str = "auto", **options: Any) -> Any:
+def build_own_model(path: str, returned: str = "auto", *, code: Code | None = None, **options: Any) -> Any:
     """Calls the function of an import path and checks what it builds.
 
     Args:
         path: `package.module:function`.
         returned: `trainer.outputs`.
+        code: the code that the recipe has of it.
         options: see above.
 
     Returns:
         A model that ends in probabilities, with the weights of the function's in their order.
 
     Raises:
-        UsageError: the call fails, or the model does not meet the requirements.
+        UsageError: the call fails, reads what is not part of the code, or the model does not meet the requirements.
     """
-    function = import_function(path)
-    try:
-        model = function(**options)
-    except Exception as error:
-        # A custom function may raise any error.
-        raise UsageError(f"trainer.model: {path} failed ({type(error).__name__}: {error}). Correct it.") from None
+    model = call_function(path, code or {}, option="trainer.model", **options)
     return checked_own_model(
         model,
         f"trainer.model: {path}",

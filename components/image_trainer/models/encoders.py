@@ -18,22 +18,18 @@ import keras
 import numpy as np
 from keras import layers
 
-from shardwright.components.image_trainer.models.compact import ModelShape, image_model, padded, unet_on
-from shardwright.components.image_trainer.models.deeplab import deeplab_on
+from shardwright.components.image_trainer.models.compact import ModelShape, deeplab_on, image_model, padded, unet_on
 from shardwright.components.image_trainer.models.text_inputs import added_to_map, model_inputs
 from shardwright.components.image_trainer.training.warm_start import difference
 from shardwright.components.model_files.keras_file import check_hdf5, check_keras_file, load_keras_model
+from shardwright.config.trainer import COMPACT, ENCODERS
 from shardwright.errors import DatasetError, UsageError
 from shardwright.storage import read_bytes
 
-_FAMILY = {
-    "efficientnetv2-b0": "EfficientNetV2B0",
-    "efficientnetv2-b1": "EfficientNetV2B1",
-    "efficientnetv2-b2": "EfficientNetV2B2",
-    "efficientnetv2-b3": "EfficientNetV2B3",
-}
 _STRIDES = (2, 4, 8, 16, 32)
 _SMALLEST = _STRIDES[-1]
+# Names and numbers, or variables, in the order of a model.
+Named = list[tuple[str, Any]]
 
 
 def build_encoder(name: str, height: int, width: int) -> keras.Model:
@@ -46,20 +42,17 @@ def build_encoder(name: str, height: int, width: int) -> keras.Model:
 
     Returns:
         A model of float32 [B, height, width, 3] to the last feature map, [B, height / 32, width / 32, C].
-
-    Raises:
-        ValueError: there is no encoder of that name.
     """
-    if name not in _FAMILY:
-        raise ValueError(f"encoder {name!r} is not known. Use one of: {', '.join(_FAMILY)}.")
-    architecture = getattr(keras.applications, _FAMILY[name])
+    architecture = getattr(keras.applications, f"EfficientNetV2{name.rpartition('-')[2].upper()}")
     # `weights=None`: Keras would download its own otherwise.
     return architecture(include_top=False, weights=None, input_shape=(height, width, 3), include_preprocessing=False)
 
 
 def other_encoders(name: str) -> dict[str, Callable[[], keras.Model]]:
     """Returns functions that build the other members of an encoder's family."""
-    return {other: partial(build_encoder, other, _SMALLEST, _SMALLEST) for other in _FAMILY if other != name}
+    return {
+        other: partial(build_encoder, other, _SMALLEST, _SMALLEST) for other in ENCODERS if other not in (name, COMPACT)
+    }
 
 
 def padded_side(side: int) -> int:
@@ -108,9 +101,6 @@ def _feature_maps(encoder: keras.Model) -> list[Any]:
     return [*(found[stride] for stride in _STRIDES[:-1]), encoder.output]
 
 
-Named = list[tuple[str, Any]]
-
-
 def load_encoder_weights(
     encoder: keras.Model, path: str, name: str, others: Mapping[str, Callable[[], keras.Model]] | None = None
 ) -> None:
@@ -146,7 +136,8 @@ def load_encoder_weights(
             ) from None
         found = difference(_shapes(wanted), _shapes(stored))
         if found:
-            theirs = next((other for other, build in (others or {}).items() if _fits(build(), file)), "")
+            pairs = ((other, _pairs(build(), file)) for other, build in (others or {}).items())
+            theirs = next((other for other, pair in pairs if not difference(*map(_shapes, pair))), "")
             kind = f"weights of {theirs}, not of {name}" if theirs else f"weights of another architecture than {name}"
             change = f"set trainer.encoder: {theirs}" if theirs else "set trainer.encoder to theirs"
             raise UsageError(
@@ -161,21 +152,16 @@ def _pairs(encoder: keras.Model, file: Path) -> tuple[Named, Named]:
     """Returns an encoder's weights, and those of a file in the same order."""
     if file.name.endswith(".weights.h5"):
         return _matched(encoder, file)
-    wanted, stored = _in_order(encoder), _of_model(file) if file.suffix == ".keras" else _of_layers(file)
+    wanted = _in_order(encoder)
+    if file.suffix == ".keras":
+        stored = [(name, np.asarray(weight)) for name, weight in _in_order(load_keras_model(file))]
+    else:
+        stored = _of_layers(file)
     return wanted, stored[: len(wanted)]
-
-
-def _fits(encoder: keras.Model, file: Path) -> bool:
-    return not difference(*(_shapes(named) for named in _pairs(encoder, file)))
 
 
 def _in_order(model: keras.Model) -> Named:
     return [(f"{layer.name}/{weight.name}", weight) for layer in model.layers for weight in layer.weights]
-
-
-def _of_model(file: Path) -> Named:
-    model = load_keras_model(file)
-    return [(name, np.asarray(weight)) for name, weight in _in_order(model)]
 
 
 def _of_layers(file: Path) -> Named:

@@ -14,12 +14,11 @@ again. The module's source is part of the recipe.
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from shardwright.components.image_trainer.spec import TrainSpec
-from shardwright.components.runtime.user_code import import_function
+from shardwright.components.runtime.call_user_code import call_function
 from shardwright.errors import UsageError
 
 _OPTION = "trainer.callbacks"
@@ -80,7 +79,9 @@ class CallbackRunner:
 NO_CALLBACKS = CallbackRunner("", (), None)
 
 
-def build_callbacks(spec: TrainSpec, model: Any, optimizer: Any, steps_per_epoch: int) -> CallbackRunner:
+def build_callbacks(
+    spec: TrainSpec, model: Any, optimizer: Any, steps_per_epoch: int, note: Callable[[str], None]
+) -> CallbackRunner:
     """Calls the user's function and connects its callbacks with the model.
 
     Args:
@@ -88,6 +89,7 @@ def build_callbacks(spec: TrainSpec, model: Any, optimizer: Any, steps_per_epoch
         model: the model in training.
         optimizer: its optimizer, which callbacks find as `model.optimizer`.
         steps_per_epoch: steps of an epoch.
+        note: is told which files the function reads that are not part of its code.
 
     Raises:
         UsageError: the function cannot be imported, fails, or does not return Keras callbacks.
@@ -97,22 +99,18 @@ def build_callbacks(spec: TrainSpec, model: Any, optimizer: Any, steps_per_epoch
     path = spec.recipe.trainer.callbacks
     if not path:
         return NO_CALLBACKS
-    given = {
-        "folder": spec.output,
-        "epochs": spec.epochs,
-        "steps_per_epoch": steps_per_epoch,
-        "task": spec.task,
-        "classes": spec.classes,
-    }
-    function = import_function(path, option=_OPTION)
-    parameters = inspect.signature(function).parameters
-    if not any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values()):
-        given = {name: value for name, value in given.items() if name in parameters}
-    try:
-        found = function(**given)
-    except Exception as error:
-        # A custom function may raise any error.
-        raise UsageError(f"{_OPTION}: {path} failed ({type(error).__name__}: {error}). Correct it.") from error
+    found = call_function(
+        path,
+        spec.recipe.callbacks_code,
+        option=_OPTION,
+        own=[spec.output],
+        tell=note,
+        folder=spec.output,
+        epochs=spec.epochs,
+        steps_per_epoch=steps_per_epoch,
+        task=spec.task,
+        classes=spec.classes,
+    )
     callbacks = list(found) if isinstance(found, (list, tuple)) else [found]
     for callback in callbacks:
         if not isinstance(callback, keras.callbacks.Callback):

@@ -19,8 +19,8 @@ import os
 import re
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager, suppress
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -28,7 +28,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from shardwright.errors import DatasetError, StorageError
+from shardwright.errors import DatasetError, ShardwrightError, StorageError
 from shardwright.storage import buckets, durable, is_remote
 from shardwright.storage.checksum import checksum_of
 from shardwright.storage.locks import lock_folder
@@ -40,6 +40,7 @@ Arrays = dict[str, npt.NDArray[Any]]
 _STEPS = re.compile(r"step-(\d{10})-(\d{10})\.ckpt", re.ASCII)
 _BESTS = re.compile(r"best-(\d{10})\.ckpt", re.ASCII)
 _PART = ".part"
+_OPTIMIZER = "optimizer"
 _PAUSE = 0.2
 # Seconds before a checkpoint is uploaded again, in addition to the retries of each request
 # (`shardwright.storage.buckets`): two minutes in all, since all steps after the last checkpoint would be lost.
@@ -121,8 +122,7 @@ class CheckpointFolder:
         # The newest checkpoint known to be intact.
         self._last: int | None = None
 
-    @contextmanager
-    def locked(self, waiting: Callable[[], None] = pause) -> Iterator[None]:
+    def locked(self, waiting: Callable[[], None] = pause) -> AbstractContextManager[object]:
         """Locks the folder against clean-up; on this machine also against another process with the same training.
 
         On a bucket, several machines may run the same training: the last one deletes the checkpoints in `remove`.
@@ -132,11 +132,8 @@ class CheckpointFolder:
         """
         # A worker whose parent was killed still saves its state, and the next training begins with it.
         if is_remote(self._place):
-            lock: AbstractContextManager[object] = leased(self._place)
-        else:
-            lock = lock_folder(Path(self._place), waiting=waiting, working=False)
-        with lock:
-            yield
+            return leased(self._place)
+        return lock_folder(Path(self._place), waiting=waiting, working=False)
 
     def save(
         self, step: int, meta: Mapping[str, Any], arrays: Mapping[str, npt.NDArray[Any]], best_step: int = 0
@@ -156,7 +153,13 @@ class CheckpointFolder:
         self._last = step
         # If the bucket does not answer now, the next checkpoint deletes the old ones.
         with suppress(StorageError):
-            self._prune()
+            states = self._states()
+            for state in states[: -self._keep]:
+                self._delete(_step_name(*state))
+            needed = {best for _, best in states[-self._keep :]}
+            for best in self._bests():
+                if best not in needed:
+                    self._delete(_best_name(best))
 
     def save_best(self, step: int, arrays: Mapping[str, npt.NDArray[Any]]) -> None:
         """Writes the weights of the best epoch so far, which ended with a step. Errors as in `save`."""
@@ -198,15 +201,6 @@ class CheckpointFolder:
             except OSError:
                 return  # The folder contains other files.
 
-    def _prune(self) -> None:
-        states = self._states()
-        for state in states[: -self._keep]:
-            self._delete(_step_name(*state))
-        needed = {best for _, best in states[-self._keep :]}
-        for step in self._bests():
-            if step not in needed:
-                self._delete(_best_name(step))
-
     def _states(self) -> list[tuple[int, int]]:
         """Returns step and best step of every checkpoint, ascending."""
         matches = (_STEPS.fullmatch(name) for name in self._names())
@@ -243,20 +237,17 @@ class CheckpointFolder:
         durable.replace(temporary, folder / name)
 
     def _upload(self, url: str, file: str) -> None:
-        for seconds in _PAUSES:
+        for seconds in (*_PAUSES, None):
             try:
                 buckets.upload(url, file)
                 return
-            except StorageError:
+            except StorageError as error:
+                if seconds is None:
+                    last = f"The last checkpoint is of step {self._last}" if self._last is not None else ""
+                    there = last or "There is no checkpoint yet"
+                    raise StorageError(f"{error} {there}; this one was tried for two minutes.") from None
                 self._note(f"{url}: the store does not answer; this checkpoint is tried again in {seconds:.0f} seconds")
                 self._wait(seconds)
-        try:
-            buckets.upload(url, file)
-        except StorageError as error:
-            there = (
-                "There is no checkpoint yet" if self._last is None else f"The last checkpoint is of step {self._last}"
-            )
-            raise StorageError(f"{error} {there}; this one was tried for two minutes.") from None
 
     def _delete(self, name: str) -> None:
         if is_remote(self._place):
@@ -271,3 +262,37 @@ def _step_name(step: int, best_step: int) -> str:
 
 def _best_name(step: int) -> str:
     return f"best-{step:010d}.ckpt"
+
+
+def variables(model: Any, optimizer: Any) -> dict[str, list[Any]]:
+    """Returns the variables of a training by their groups; without an optimizer those of the model."""
+    groups = {"weights": model.trainable_variables, "state": model.non_trainable_variables}
+    return groups if optimizer is None else {**groups, _OPTIMIZER: optimizer.variables}
+
+
+def arrays_of(groups: Mapping[str, list[Any]]) -> Arrays:
+    """Returns the numbers of variables, as in a checkpoint; bfloat16, which NumPy lacks, becomes float32."""
+    # Numbered: Keras' names depend on how many models a process has built. NumPy 2 warns of a variable of Keras that it
+    # is to copy itself.
+    numbered = {f"{group}/{i:05d}": v for group, members in groups.items() for i, v in enumerate(members)}
+    arrays = {name: np.asarray(variable).copy() for name, variable in numbered.items()}
+    return {name: a.astype(np.float32) if a.dtype.kind == "V" else a for name, a in arrays.items()}
+
+
+def assign(model: Any, optimizer: Any, arrays: Arrays) -> None:
+    """Sets the variables of a training, or without an optimizer of a model, to those of a checkpoint.
+
+    Raises:
+        ShardwrightError: the arrays are of another model.
+    """
+    for group, members in variables(model, optimizer).items():
+        for index, variable in enumerate(members):
+            array = arrays.get(f"{group}/{index:05d}")
+            if array is None or tuple(array.shape) != tuple(variable.shape):
+                raise ShardwrightError(f"the checkpoint does not fit the model at {variable.path}. Delete it.")
+            variable.assign(array.astype(variable.dtype))
+
+
+def weights_of(arrays: Arrays) -> Arrays:
+    """Returns the model's part of a state."""
+    return {name: array for name, array in arrays.items() if not name.startswith(f"{_OPTIMIZER}/")}

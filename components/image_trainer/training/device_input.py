@@ -73,8 +73,7 @@ def train_options(spec: TrainSpec) -> dict[str, Any]:
     Mixed images and masks are fractions, so the loader normalizes them first.
     """
     if any(name in MIXING for name in read_augmentations(spec.recipe.loader.augment)):
-        statistics = {"mean": spec.mean, "std": spec.std} if spec.recipe.loader.normalize == "dataset" else None
-        return {"normalize": spec.recipe.loader.normalize, "statistics": statistics}
+        return {"normalize": spec.recipe.loader.normalize, "statistics": spec.statistics}
     return {"normalize": "none", "dtype": "uint8", **mask_options(spec)}
 
 

@@ -27,6 +27,10 @@ _AHEAD = 1
 _TRUE = 1 << 16
 # Every second tenth of the levels that are tried at the end: each costs a pass over the pixels.
 _LEVELS = tuple(LEVELS[9::20].tolist())
+# Called with images, targets and which of them count, bool [B]; starts to evaluate them. What it returns waits for the
+# counts of this host's images, and for the mean loss of all hosts' images that count.
+Launch = Callable[[Any, Any, Any], Callable[[], tuple[npt.NDArray[Any], float]]]
+Together = Callable[[npt.NDArray[np.float64]], npt.NDArray[np.float64]]
 
 
 def keys_at(dataset: str, split: str, positions: Sequence[int]) -> list[str]:
@@ -102,12 +106,6 @@ def _over_rows(pixels: Any) -> Any:
     return ops.sum(pixels, axis=2) if len(pixels.shape) == 4 else pixels
 
 
-# Called with images, targets and which of them count, bool [B]; starts to evaluate them. What it returns waits for the
-# counts of this host's images, and for the mean loss of all hosts' images that count.
-Launch = Callable[[Any, Any, Any], Callable[[], tuple[npt.NDArray[Any], float]]]
-Together = Callable[[npt.NDArray[np.float64]], npt.NDArray[np.float64]]
-
-
 def evaluate(
     launch: Launch,
     batches: Iterable[tuple[Any, ...]],
@@ -148,8 +146,11 @@ def evaluate(
     sums, others = _over_hosts(sums, (total, images_seen, *by_level.ravel().tolist()), together)
     metrics = {**sums.report(spec.classes), "loss": others[0] / max(others[1], 1)}
     if len(counting.levels) > 1:
-        name = headline(spec.task, multi=spec.multi)
-        metrics[TUNED + name] = _best_mean(np.reshape(others[2:], by_level.shape), metrics[name])
+        # The mean over the classes with something true of 2I / (P + T) at the best level of each.
+        name, counts = headline(spec.task, multi=spec.multi), np.reshape(others[2:], by_level.shape)
+        truth, hits, predicted = counts[:, :1], counts[:, 1::2], counts[:, 2::2]
+        best = np.max(2 * hits / np.maximum(predicted + truth, 1), axis=1)[truth[:, 0] > 0]
+        metrics[TUNED + name] = float(best.mean()) if best.size else metrics[name]
     return metrics
 
 
@@ -164,14 +165,6 @@ def _finished(launch: Launch, batches: Iterable[tuple[Any, ...]]) -> Iterator[tu
             yield counted, result()
     for counted, result in started:
         yield counted, result()
-
-
-def _best_mean(by_level: npt.NDArray[np.float64], otherwise: float) -> float:
-    """Returns the mean over the classes with something true of 2I / (P + T) at the best level of each."""
-    truth, hits, predicted = by_level[:, :1], by_level[:, 1::2], by_level[:, 2::2]
-    best = np.max(2 * hits / np.maximum(predicted + truth, 1), axis=1)
-    there = truth[:, 0] > 0
-    return float(best[there].mean()) if there.any() else otherwise
 
 
 def _over_hosts(sums: Any, others: tuple[float, ...], together: Together) -> tuple[Any, list[float]]:

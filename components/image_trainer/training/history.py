@@ -13,7 +13,7 @@ from typing import Any
 
 from shardwright.components.image_trainer.training.checkpoints import Arrays
 from shardwright.components.image_trainer.training.training_progress import Progress
-from shardwright.components.runtime.artifacts import read_record, write_record
+from shardwright.components.runtime.artifacts import read_record
 from shardwright.errors import DatasetError
 from shardwright.evaluation.figures import Measured
 from shardwright.storage.checksum import new_checksum
@@ -44,11 +44,6 @@ class History:
     loss: list[float]
     evaluation: list[dict[str, float]]
     measured: dict[str, Any]
-
-
-def write_history(folder: str | os.PathLike[str], history: History) -> None:
-    """Writes `history.json` into the folder of a training."""
-    write_record(Path(folder, HISTORY_FILE), history)
 
 
 def read_history(folder: str | os.PathLike[str]) -> History:
@@ -130,11 +125,6 @@ def weights_digest(arrays: Arrays) -> str:
         digest.update(f"{name} {array.dtype.str} {list(array.shape)}\n".encode())
         digest.update(array.tobytes())
     return digest.hexdigest()
-
-
-def write_summary(folder: str | os.PathLike[str], summary: TrainingSummary) -> None:
-    """Writes `training.json` into the folder of a training."""
-    write_record(Path(folder, SUMMARY_FILE), summary)
 
 
 def read_summary(folder: str | os.PathLike[str]) -> TrainingSummary:

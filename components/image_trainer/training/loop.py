@@ -23,11 +23,11 @@ from shardwright.components.image_trainer.training.checkpoints import (
     CheckpointFolder,
     decode_checkpoint,
     encode_checkpoint,
+    weights_of,
 )
 from shardwright.components.image_trainer.training.evaluate_split import evaluate, keys_at, shown
 from shardwright.components.image_trainer.training.in_flight import WAITING, StepsInFlight, launched_steps
 from shardwright.components.image_trainer.training.learner import Backend
-from shardwright.components.image_trainer.training.named_weights import weights_of
 from shardwright.components.image_trainer.training.step_log import StepLog, stall_advice
 from shardwright.components.image_trainer.training.training_progress import Preemption, Progress, Rate
 from shardwright.errors import ShardwrightError, Stopped
@@ -197,7 +197,12 @@ class Loop:
         speed = self._counted / self._worked if self._worked else 0.0
         waited, idle = (part / self._worked if self._worked else 0.0 for part in (self._waited, self._idle))
         progress.rates.append(Rate(speed, waited, time.perf_counter() - begun, trained, idle))
-        self._end_epoch()
+        if self._callbacks:
+            # With the weights that were evaluated.
+            with self._steps.evaluated():
+                self._steps.write_variables()
+                self._callbacks.call("on_epoch_end", progress.epochs - 1, self._epoch_logs())
+            progress.stopped = self._any_host(self._callbacks.stop_training)
         self._save()
         # Again, now that the checkpoint is written.
         progress.rates[-1] = Rate(speed, waited, time.perf_counter() - begun, trained, idle)
@@ -214,7 +219,12 @@ class Loop:
 
         Callbacks that are called for every batch see its loss before the next step starts.
         """
-        self._trace()
+        first, last = self.work.spec.recipe.trainer.profile.steps or (0, 0)
+        if self._tracing != (first <= self.progress.step + len(self._in_flight) + 1 < last):
+            # The trace of `trainer.profile` begins or ends here.
+            self._finish_all()
+            self._tracing = not self._tracing
+            self._steps.trace(str(Path(self.work.spec.output, LOG_FOLDER)) if self._tracing else None)
         begun, traces, before = time.perf_counter(), self._steps.traces, (self._waited, self._idle)
         number = (self.progress.step + len(self._in_flight)) % self.work.steps_per_epoch
         self._callbacks.call("on_train_batch_begin", number)
@@ -260,29 +270,11 @@ class Loop:
             self._log.add(self.progress.step, step)
             self._callbacks.call("on_train_batch_end", number, {"loss": step.loss})
 
-    def _trace(self) -> None:
-        """Begins or ends the trace of `trainer.profile`, before the next step starts."""
-        first, last = self.work.spec.recipe.trainer.profile.steps or (0, 0)
-        number = self.progress.step + len(self._in_flight) + 1
-        if self._tracing != (first <= number < last):
-            self._finish_all()
-            self._tracing = not self._tracing
-            self._steps.trace(str(Path(self.work.spec.output, LOG_FOLDER)) if self._tracing else None)
-
     def _finish_all(self) -> None:
         """Records all steps in flight: what follows needs the state after them."""
         begun = time.perf_counter()
         self._finish_steps()
         self._worked += time.perf_counter() - begun
-
-    def _end_epoch(self) -> None:
-        """Calls the callbacks with the weights that were evaluated; one of them on any host may end the training."""
-        if not self._callbacks:
-            return
-        with self._steps.evaluated():
-            self._steps.write_variables()
-            self._callbacks.call("on_epoch_end", self.progress.epochs - 1, self._epoch_logs())
-        self.progress.stopped = self._any_host(self._callbacks.stop_training)
 
     def _epoch_logs(self) -> dict[str, float]:
         """Returns the loss and metrics of the last epoch, under the names that Keras gives them."""

@@ -96,10 +96,6 @@ def _over_pixels(values: Any, counted: Any) -> Any:
     return ops.sum(values * counted, axis=axes) / ops.maximum(ops.sum(counted, axis=axes), 1.0)
 
 
-def _cross_entropy(truth: Any, logits: Any, counted: Any, smoothing: float) -> Any:
-    return _over_pixels(_entropy(_smoothed(truth, smoothing), logits), counted)
-
-
 def _focal(truth: Any, logits: Any, counted: Any, smoothing: float) -> Any:
     truth, p = _smoothed(truth, smoothing), ops.sigmoid(logits)
     missing = truth * (1.0 - p) + (1.0 - truth) * p
@@ -121,10 +117,6 @@ def _smoothed(truth: Any, smoothing: float) -> Any:
     return truth * (1.0 - smoothing) + 0.5 * smoothing if smoothing else truth
 
 
-def _dice(truth: Any, logits: Any, counted: Any, smoothing: float) -> Any:
-    return 1.0 - soft_dice(*_overlapping(truth, logits, counted))
-
-
 def _tversky(truth: Any, logits: Any, counted: Any, smoothing: float) -> Any:
     truth, p = _overlapping(truth, logits, counted)
     axes = tuple(range(len(truth.shape) - 1))
@@ -139,9 +131,12 @@ def _overlapping(truth: Any, logits: Any, counted: Any) -> tuple[Any, Any]:
     return (truth, p) if counted is None else (truth * counted, p * counted)
 
 
+# Each of truth, logits, what counts, and the smoothing.
 _PARTS: dict[str, Callable[[Any, Any, Any, float], Any]] = {
-    "bce": _cross_entropy,
-    "dice": _dice,
+    "bce": lambda truth, logits, counted, smoothing: _over_pixels(
+        _entropy(_smoothed(truth, smoothing), logits), counted
+    ),
+    "dice": lambda truth, logits, counted, _: 1.0 - soft_dice(*_overlapping(truth, logits, counted)),
     "focal": _focal,
     "tversky": _tversky,
 }

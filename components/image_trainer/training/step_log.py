@@ -5,11 +5,9 @@ The values go to TensorBoard, to `steps.jsonl` of the training's folder, one JSO
 
 from __future__ import annotations
 
-import json
 import math
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 from shardwright.components.image_trainer.training.in_flight import Finished
@@ -103,9 +101,3 @@ def stall_advice(waited: float, idle: float) -> str:
             "trainer.rate_rule: linear"
         )
     return ""
-
-
-def append_line(folder: str, message: dict[str, Any]) -> None:
-    """Appends the message of a step to `steps.jsonl`."""
-    with Path(folder, STEPS_FILE).open("a", encoding="utf-8") as file:
-        file.write(json.dumps(message, sort_keys=True) + "\n")

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from itertools import islice
 from typing import Any, TypeVar
@@ -26,10 +26,9 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from shardwright.components.image_trainer.devices.hosts import HostPlace
 from shardwright.components.image_trainer.devices.placement import Placement, process_memory
-from shardwright.components.image_trainer.training.checkpoints import Arrays
+from shardwright.components.image_trainer.training.checkpoints import Arrays, arrays_of, assign, variables
 from shardwright.components.image_trainer.training.jax_compat import CoordinatorStore
 from shardwright.components.image_trainer.training.learner import Backend, Learner, in_groups
-from shardwright.components.image_trainer.training.named_weights import arrays_of, assign, variables
 from shardwright.errors import ConfigError, ShardwrightError
 from shardwright.loader.error_context import with_plain_errors
 
@@ -73,16 +72,10 @@ def connect(placement: Placement, place: HostPlace) -> int:
             "jax, or use another accelerator."
         )
     if found != "cpu":
-        _keep_variables_off_devices()
+        # Keras' variables, which steps do not use, live in the host's memory instead of beside the state.
+        with suppress(RuntimeError):  # JAX_PLATFORMS names no CPU.
+            jax.config.update("jax_default_device", jax.local_devices(backend="cpu")[0])
     return jax.device_count()
-
-
-def _keep_variables_off_devices() -> None:
-    """Makes Keras' variables, which steps do not use, live in the host's memory instead of beside the state."""
-    try:
-        jax.config.update("jax_default_device", jax.local_devices(backend="cpu")[0])
-    except RuntimeError:
-        return  # JAX_PLATFORMS names no CPU.
 
 
 class JaxSteps(Backend):
@@ -126,7 +119,8 @@ class JaxSteps(Backend):
         self._evaluate = jax.jit(self._evaluation, out_shardings=(self._split, self._everywhere))
 
     def batches(self, data: Any, sizes: Iterable[int] | None = None) -> Iterator[tuple[Any, ...]]:
-        stacked = in_groups(with_plain_errors(data.as_numpy_iterator()), sizes, partial(jax.tree.map, _stack))
+        stack = partial(jax.tree.map, lambda *parts: np.stack(parts))
+        stacked = in_groups(with_plain_errors(data.as_numpy_iterator()), sizes, stack)
         # Images and targets go to the devices; positions and weights stay on the host.
         placed = (
             (*jax.tree.map(partial(self.spread, axis=others[0].ndim - 1 if others else 0), (images, targets)), *others)
@@ -256,10 +250,6 @@ class JaxSteps(Backend):
         # Otherwise the compiler computes the last layers and the masks again for each sum.
         outputs, targets = jax.lax.optimization_barrier((outputs, targets))
         return self._learner.evaluation_of(outputs, targets, counted)
-
-
-def _stack(*parts: Any) -> Any:
-    return np.stack(parts)
 
 
 def read_ahead(items: Iterable[_Item], count: int) -> Iterator[_Item]:

@@ -13,9 +13,8 @@ import numpy.typing as npt
 import tensorflow as tf
 
 from shardwright.components.image_trainer.devices.placement import Placement, process_memory
-from shardwright.components.image_trainer.training.checkpoints import Arrays
+from shardwright.components.image_trainer.training.checkpoints import Arrays, arrays_of, assign, variables
 from shardwright.components.image_trainer.training.learner import Backend, Learner, in_groups
-from shardwright.components.image_trainer.training.named_weights import arrays_of, assign, variables
 from shardwright.errors import ShardwrightError
 from shardwright.loader.error_context import with_plain_errors
 
@@ -57,7 +56,8 @@ class TensorFlowSteps(Backend):
 
     def batches(self, data: Any, sizes: Iterable[int] | None = None) -> Iterator[tuple[Any, ...]]:
         # The iterator is made immediately, see `_deterministic`.
-        return in_groups(with_plain_errors(iter(data)), sizes, partial(tf.nest.map_structure, _stack))
+        stack = partial(tf.nest.map_structure, lambda *parts: tf.stack(parts))
+        return in_groups(with_plain_errors(iter(data)), sizes, stack)
 
     def train(self, images: Any, targets: Any, several: bool = False) -> Any:
         return self._train_several(images, targets) if several else self._train(images, targets)
@@ -112,10 +112,6 @@ class TensorFlowSteps(Backend):
         images, targets = self._learner.prepared(images, targets)
         outputs = self._called(images, training=False)
         return self._learner.evaluation_of(outputs, targets, counted)
-
-
-def _stack(*parts: Any) -> Any:
-    return tf.stack(parts)
 
 
 def _deterministic() -> None:

@@ -23,7 +23,6 @@ from shardwright import loader
 from shardwright.components.image_trainer.models.text_inputs import pixels_of, with_pixels
 from shardwright.components.image_trainer.spec import LOG_FOLDER, TrainSpec
 from shardwright.components.image_trainer.training.history import read_history
-from shardwright.dataset.reader import ImageDataset
 from shardwright.display.overlays import captioned, class_bars, confusion_picture, overlay, side_by_side
 from shardwright.evaluation.metrics import ClassSums, LabelCounts
 from shardwright.evaluation.thresholds import Thresholds, threshold_masks
@@ -74,8 +73,7 @@ def log_images(model: Any, spec: TrainSpec, chosen: Thresholds) -> None:
         spec: the training.
         chosen: the thresholds of its probabilities.
     """
-    split = spec.recipe.eval_split
-    if not split or not ImageDataset.open(spec.dataset).num_records(split):
+    if not spec.held_out:
         return
     step = read_history(spec.output).best_epoch
     writer = _open_run(spec.output, _PICTURES)
@@ -84,7 +82,11 @@ def log_images(model: Any, spec: TrainSpec, chosen: Thresholds) -> None:
     elif spec.multi:
         _log_classes(model, spec, chosen, writer, step)
     else:
-        _log_confusion(model, spec, writer, step)
+        counts = LabelCounts.zero(len(spec.classes))
+        for images, labels in _batches(spec, spec.recipe.trainer.batch_size):
+            predicted = _probabilities(model, spec, images).argmax(-1)
+            counts += LabelCounts.of_labels(predicted, np.asarray(labels), len(spec.classes))
+        _write_image(writer, step, "confusion", confusion_picture(counts.confusion, spec.classes))
     writer.close()
 
 
@@ -96,14 +98,6 @@ def _log_masks(model: Any, spec: TrainSpec, chosen: Thresholds, writer: EventFil
         plain = image.astype(np.uint8)
         pair = side_by_side([overlay(plain, true == 1), overlay(plain, predicted)])
         _write_image(writer, step, f"truth_and_prediction/{i}", pair)
-
-
-def _log_confusion(model: Any, spec: TrainSpec, writer: EventFileWriter, step: int) -> None:
-    counts = LabelCounts.zero(len(spec.classes))
-    for images, labels in _batches(spec, spec.recipe.trainer.batch_size):
-        predicted = _probabilities(model, spec, images).argmax(-1)
-        counts += LabelCounts.of_labels(predicted, np.asarray(labels), len(spec.classes))
-    _write_image(writer, step, "confusion", confusion_picture(counts.confusion, spec.classes))
 
 
 def _log_classes(model: Any, spec: TrainSpec, chosen: Thresholds, writer: EventFileWriter, step: int) -> None:

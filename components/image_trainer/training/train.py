@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -15,31 +16,30 @@ from shardwright.components.image_trainer.devices.hosts import HostPlace
 from shardwright.components.image_trainer.devices.placement import Placement, device_batch, readable, step_bytes
 from shardwright.components.image_trainer.models.build import model_of
 from shardwright.components.image_trainer.spec import MODEL_FILE, NEEDS, TrainSpec
-from shardwright.components.image_trainer.training.backend import build_steps, connect
 from shardwright.components.image_trainer.training.callbacks import build_callbacks
-from shardwright.components.image_trainer.training.checkpoints import CheckpointFolder
+from shardwright.components.image_trainer.training.checkpoints import CheckpointFolder, assign
 from shardwright.components.image_trainer.training.device_input import DeviceInput, mask_options, train_options
 from shardwright.components.image_trainer.training.evaluate_split import Counting
 from shardwright.components.image_trainer.training.history import (
+    HISTORY_FILE,
+    SUMMARY_FILE,
     History,
     TrainingSummary,
     epoch_rows,
     weights_digest,
-    write_history,
-    write_summary,
 )
 from shardwright.components.image_trainer.training.learner import Backend, Learner
 from shardwright.components.image_trainer.training.loop import TRAIN, Loop, TrainState
 from shardwright.components.image_trainer.training.losses import loss_of
-from shardwright.components.image_trainer.training.named_weights import set_weights
 from shardwright.components.image_trainer.training.optimizers import build_optimizer, learning_rates
-from shardwright.components.image_trainer.training.step_log import append_line
+from shardwright.components.image_trainer.training.step_log import STEPS_FILE
 from shardwright.components.image_trainer.training.tensorboard import CurveLog
 from shardwright.components.image_trainer.training.training_progress import Preemption, waiting
 from shardwright.components.image_trainer.training.warm_start import begin_with
+from shardwright.components.runtime.artifacts import write_record
 from shardwright.config.trainer import is_own
 from shardwright.dataset.reader import ImageDataset
-from shardwright.evaluation.figures import Measured
+from shardwright.errors import ConfigError, ShardwrightError
 from shardwright.evaluation.thresholds import Thresholds
 from shardwright.lineage.record import package_versions
 from shardwright.loader.memory import cache_budget, decoded_bytes
@@ -79,13 +79,58 @@ def run_training(spec: TrainSpec, placement: Placement, place: HostPlace, preemp
     optimizer = build_optimizer(recipe.trainer, steps_in_all, work.steps_per_epoch, model)
     learner = Learner(model, loss_of(spec), optimizer, DeviceInput.of(spec), Counting.of(spec))
     steps = build_steps(placement, place, learner, recipe.trainer.shard_weights)
-    callbacks = build_callbacks(spec, model, optimizer, work.steps_per_epoch)
+    callbacks = build_callbacks(spec, model, optimizer, work.steps_per_epoch, lambda text: send({"note": text}))
     rates = learning_rates(recipe.trainer, steps_in_all)
     make = partial(Loop, work, steps, rate=lambda step: float(rates(step)), callbacks=callbacks)
     loop = _run_loop(work, make, preemption, send)
-    _write_model_and_history(spec, loop)
-    write_summary(spec.output, _summary(spec, placement, work, steps, loop))
+    _write_results(spec, placement, steps, loop)
     steps.finish()
+
+
+def connect(placement: Placement, place: HostPlace) -> int:
+    """Joins the hosts of a training and checks the accelerator, before anything is computed.
+
+    Returns:
+        Devices of all hosts, over which a batch is split.
+
+    Raises:
+        ShardwrightError: the other hosts do not answer, or the backend does not find the accelerator.
+    """
+    if keras.backend.backend() != placement.backend:
+        raise ShardwrightError(
+            f"Keras runs on {keras.backend.backend()}, and {placement.backend} was chosen. Start the worker with "
+            f"KERAS_BACKEND={placement.backend}."
+        )
+    if placement.backend == "jax":
+        from shardwright.components.image_trainer.training import steps_jax
+
+        return steps_jax.connect(placement, place)
+    from shardwright.components.image_trainer.training import steps_tensorflow
+
+    return steps_tensorflow.connect(placement)
+
+
+def build_steps(placement: Placement, place: HostPlace, learner: Learner, shards: int = 1) -> Backend:
+    """Returns the backend of a placement; call `connect` before building the model.
+
+    Args:
+        placement: accelerator and backend.
+        place: this host among all.
+        learner: what is trained.
+        shards: `trainer.shard_weights`.
+
+    Raises:
+        ConfigError: the devices cannot share the weights.
+    """
+    if placement.backend == "jax":
+        from shardwright.components.image_trainer.training.steps_jax import JaxSteps
+
+        return JaxSteps(place, learner, shards)
+    from shardwright.components.image_trainer.training.steps_tensorflow import TensorFlowSteps
+
+    if shards > 1:
+        raise ConfigError("trainer.shard_weights", f"{shards}, and TensorFlow trains on one device", "Remove it.")
+    return TensorFlowSteps(learner)
 
 
 def built_model(spec: TrainSpec, precision: str) -> Any:
@@ -101,7 +146,7 @@ def work_of(spec: TrainSpec, place: HostPlace, devices: int, model: Any) -> Trai
     batch_size = device_batch(recipe.trainer.batch_size, records, devices)
     host_batch = batch_size // place.count
     evaluation_steps = 0
-    if recipe.eval_split and dataset.num_records(recipe.eval_split):
+    if held_out := spec.held_out:
         evaluation_steps = loader.steps_per_epoch(
             spec.dataset, recipe.eval_split, host_batch, hosts=place.count, order="exact"
         )
@@ -112,10 +157,10 @@ def work_of(spec: TrainSpec, place: HostPlace, devices: int, model: Any) -> Trai
         place=place,
         batch_size=batch_size,
         steps_per_epoch=recipe.trainer.steps_per_epoch or records // batch_size,
-        data=partial(_train_batches, spec, place, host_batch, _fits_memory(spec, dataset, place)),
+        data=partial(_train_batches, spec, place, host_batch, fits_memory(spec, dataset, place)),
         evaluation=partial(_evaluation_batches, spec, place, host_batch) if evaluation_steps else None,
         evaluation_steps=evaluation_steps,
-        evaluation_images=dataset.num_records(recipe.eval_split) if recipe.eval_split else 0,
+        evaluation_images=held_out,
         memory=step_bytes(model, batch_size // devices, itemsize=_BYTES[recipe.trainer.precision], kept=copies),
     )
 
@@ -163,7 +208,7 @@ def _shared_options(spec: TrainSpec, place: HostPlace) -> dict[str, Any]:
     return {"host": place.index, "hosts": place.count, "texts": spec.recipe.trainer.text}
 
 
-def _fits_memory(spec: TrainSpec, dataset: ImageDataset, place: HostPlace) -> bool:
+def fits_memory(spec: TrainSpec, dataset: ImageDataset, place: HostPlace) -> bool:
     """Returns whether decoded images stay in memory from the first epoch on."""
     each = decoded_bytes((spec.height, spec.width), len(spec.classes), sum(text.vocabulary for text in spec.texts))
     shards = [shard.records for shard in dataset.shards(TRAIN)]
@@ -190,7 +235,8 @@ def _run_loop(work: TrainState, make: Callable[..., Loop], preemption: Preemptio
                 curves.write_epoch(message)
             elif "step" in message:
                 curves.write_step(message)
-                append_line(spec.output, message)
+                with Path(spec.output, STEPS_FILE).open("a", encoding="utf-8") as file:
+                    file.write(json.dumps(message, sort_keys=True) + "\n")
             send(message)
 
         loop = make(folder, preemption, log_and_send)
@@ -198,39 +244,30 @@ def _run_loop(work: TrainState, make: Callable[..., Loop], preemption: Preemptio
     return loop
 
 
-def _write_model_and_history(spec: TrainSpec, loop: Loop) -> None:
-    """Writes the history, and the best weights as a model in float32, which every CPU can serve."""
+def _write_results(spec: TrainSpec, placement: Placement, steps: Backend, loop: Loop) -> None:
+    """Writes the best weights as a model in float32, which every CPU can serve, the history and the summary."""
     # Without the weights of the encoder: all of them are set here. The file of a given model is the model.
     own = is_own(spec.recipe.trainer.model)
     model = built_model(spec if own else dataclasses.replace(spec, weights_from=""), "float32")
-    set_weights(model, loop.best)
+    assign(model, None, loop.best)
     model.save(Path(spec.output, MODEL_FILE))
-    progress = loop.progress
+    progress, work = loop.progress, loop.work
+    measured: dict[str, Any] = {}
+    if progress.evaluations:
+        # Nothing is tuned yet, and no region is dropped.
+        measured = spec.measured(Thresholds.fixed(len(spec.classes), spec.recipe.threshold)).to_dict()
     history = History(
         fingerprint=spec.fingerprint,
         parameters=model.count_params(),
-        steps_per_epoch=loop.work.steps_per_epoch,
+        steps_per_epoch=work.steps_per_epoch,
         eval_split=spec.recipe.eval_split if progress.evaluations else "",
         best_epoch=progress.best_epoch,
         loss=progress.losses,
         evaluation=progress.evaluations,
-        measured=_measured(spec) if progress.evaluations else {},
+        measured=measured,
     )
-    write_history(spec.output, history)
-
-
-def _measured(spec: TrainSpec) -> dict[str, Any]:
-    """Returns what the metrics of an epoch are of: nothing is tuned yet, and no region is dropped."""
-    recipe = spec.recipe
-    images = ImageDataset.open(spec.dataset).num_records(recipe.eval_split)
-    chosen = Thresholds.fixed(len(spec.classes), recipe.threshold)
-    size = (spec.height, spec.width)
-    return Measured.of_model(recipe.eval_split, images, size, spec.task, spec.multi, chosen).to_dict()
-
-
-def _summary(spec: TrainSpec, placement: Placement, work: TrainState, steps: Backend, loop: Loop) -> TrainingSummary:
-    progress = loop.progress
-    return TrainingSummary(
+    write_record(Path(spec.output, HISTORY_FILE), history)
+    summary = TrainingSummary(
         fingerprint=spec.fingerprint,
         accelerator=placement.accelerator,
         device=steps.device,
@@ -242,9 +279,10 @@ def _summary(spec: TrainSpec, placement: Placement, work: TrainState, steps: Bac
         step_bytes=work.memory,
         warm_start=spec.warm_digest,
         resumed=progress.resumed,
-        epochs=epoch_rows(progress, _measured(spec) if progress.evaluations else {}),
+        epochs=epoch_rows(progress, measured),
         best_epoch=progress.best_epoch,
         stopped_early=progress.epochs < spec.epochs,
         weights=weights_digest(loop.best),
         versions=package_versions(),
     )
+    write_record(Path(spec.output, SUMMARY_FILE), summary)

@@ -103,12 +103,12 @@ class Preemption:
 
     def listen(self) -> None:
         """Installs the signal handlers; call it in the main thread."""
-        for number in _SIGNALS:
-            signal.signal(number, self._note)
 
-    def _note(self, number: int, frame: FrameType | None) -> None:
-        del frame
-        self.signal = self.signal or signal.Signals(number).name
+        def note(number: int, _: FrameType | None) -> None:
+            self.signal = self.signal or signal.Signals(number).name
+
+        for number in _SIGNALS:
+            signal.signal(number, note)
 
 
 def waiting(preemption: Preemption, send: Callable[[dict[str, Any]], None]) -> Callable[[], None]:

@@ -84,14 +84,15 @@ def begin_with(model: Any, file: str, classes: Sequence[str] = (), *, own: bool 
         raise UsageError(f"trainer.warm_start: {file} cannot be read ({error}). Give model.keras.") from None
     named = earlier_classes(file)
     before = named or tuple(classes)
-    if own and before != tuple(classes):
+    changed = before != tuple(classes)
+    if own and changed:
         raise UsageError(
             f"trainer.warm_start: {file} has the classes {', '.join(before)}, and the data has {', '.join(classes)}. "
             "Which weights of a custom model belong to a class is not known. Use the same classes, or "
             "trainer.warm_start: none."
         )
     # Only these weights have another shape for other classes.
-    outputs = set() if before == tuple(classes) else _output_weights(model)
+    outputs = {id(w) for layer in model.layers if changed and layer.name == _SCORES for w in layer.weights}
     found = difference(
         [_shape(w, len(before) if id(w) in outputs else None) for w in model.weights],
         [_shape(w) for w in other.weights],
@@ -103,8 +104,7 @@ def begin_with(model: Any, file: str, classes: Sequence[str] = (), *, own: bool 
             "or trainer.warm_start: none."
         )
     # The name of such a layer contains the digest of its vocabulary, see `text_inputs.Words`.
-    unmatched = {layer.name for layer in model.layers if layer.name.startswith(_OF_WORDS)}
-    unmatched -= {layer.name for layer in other.layers}
+    unmatched = {x.name for x in model.layers if x.name.startswith(_OF_WORDS)} - {x.name for x in other.layers}
     kept = {id(weight) for layer in model.layers if layer.name in unmatched for weight in layer.weights}
     for mine, theirs in zip(model.weights, other.weights, strict=True):
         if id(mine) in outputs:
@@ -146,11 +146,6 @@ def earlier_classes(file: str) -> tuple[str, ...] | None:
     if exported:
         raise UsageError(f"trainer.warm_start: {place} is not a list of classes. Restore the model.")
     return None
-
-
-def _output_weights(model: Any) -> set[int]:
-    """Returns the identities of the weights whose last axis is the classes."""
-    return {id(weight) for layer in model.layers if layer.name == _SCORES for weight in layer.weights}
 
 
 def _by_name(mine: Any, theirs: Any, classes: Sequence[str], before: Sequence[str]) -> npt.NDArray[Any]:

@@ -225,9 +225,9 @@ def test_a_model_whose_weights_have_16_bits_goes_on_from_its_checkpoint(backend)
 
     from shardwright.components.image_trainer.devices.hosts import HostPlace
     from shardwright.components.image_trainer.devices.placement import Placement
-    from shardwright.components.image_trainer.training.backend import build_steps
     from shardwright.components.image_trainer.training.device_input import DeviceInput
     from shardwright.components.image_trainer.training.learner import Learner
+    from shardwright.components.image_trainer.training.train import build_steps
 
     model = keras.Sequential([keras.Input((2,)), keras.layers.Dense(3, dtype="bfloat16")])
     optimizer = keras.optimizers.Adam(0.1)

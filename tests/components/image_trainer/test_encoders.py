@@ -115,8 +115,3 @@ def test_what_is_no_file_of_weights_is_refused(tmp_path, suffix):
             file.write_bytes(content)
         with pytest.raises(UsageError, match=r"trainer\.weights: .*bad.* cannot be read as weights"):
             load_encoder_weights(small(), str(file), "small")
-
-
-def test_an_unknown_encoder_is_named():
-    with pytest.raises(ValueError, match="'resnet' is not known. Use one of: efficientnetv2-b0"):
-        build_encoder("resnet", 64, 64)

@@ -53,8 +53,3 @@ def test_the_seed_decides_the_weights():
     one, again, other = weights(1), weights(1), weights(2)
     assert all(np.array_equal(a, b) for a, b in zip(one, again, strict=True))
     assert not all(np.array_equal(a, b) for a, b in zip(one, other, strict=True))
-
-
-def test_an_unknown_model_is_refused_by_name():
-    with pytest.raises(ValueError, match="'resnet' is not known.*unet, deeplab, cnn"):
-        build_model("resnet", height=8, width=8, classes=1, filters=4, seed=1)

@@ -14,7 +14,8 @@ from recipes import changed, train_recipe
 from shardwright.components.image_trainer.devices.placement import Machine
 from shardwright.components.image_trainer.run_fn import run_fn, spec_of
 from shardwright.components.image_trainer.spec import TrainRecipe, TrainSpec
-from shardwright.components.image_trainer.training.history import read_history, write_history
+from shardwright.components.image_trainer.training.history import HISTORY_FILE, read_history
+from shardwright.components.runtime.artifacts import write_record
 from shardwright.config import EvaluatorConfig, LoaderConfig, TrainerConfig, parse_config
 from shardwright.errors import ConfigError, DatasetError, UsageError
 
@@ -117,7 +118,7 @@ def test_without_an_eval_split_none_is_named():
 
 def test_a_history_is_read_as_it_was_written(tmp_path):
     history = trained([0.5, 0.25], [{"mean_dice": 0.1}, {"mean_dice": 0.2}], 2)
-    write_history(tmp_path, history)
+    write_record(tmp_path / HISTORY_FILE, history)
     assert read_history(tmp_path) == history
     with pytest.raises(DatasetError, match="Trainer"):
         read_history(tmp_path / "elsewhere")

@@ -23,7 +23,7 @@ from shardwright.components.image_trainer.training.optimizers import build_optim
 from shardwright.components.image_trainer.training.training_progress import Preemption
 from shardwright.components.image_trainer.spec import TrainRecipe, TrainSpec
 from shardwright.components.image_trainer.training.learner import Learner
-from shardwright.components.image_trainer.training.backend import build_steps, connect
+from shardwright.components.image_trainer.training.train import build_steps, connect
 
 placement = Placement("cpu", "tensorflow")
 assert connect(placement, HostPlace()) == 1

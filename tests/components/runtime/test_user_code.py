@@ -21,6 +21,7 @@ PROJECT = {
     "models/parts/blocks.py": "def block(): pass\n",
     "loose/inner.py": "SIZE = 2\n",
     "anchors.json": "[2]",
+    "mine.json": "[3]",
     "notes.txt": "not code",
 }
 
@@ -78,6 +79,9 @@ IMPORTS = [
     ("from pathlib import Path\na = Path(__file__).parent / 'models' / 'anchors.json'", ["models/anchors.json"]),
     ("import os\na = os.path.join(here, 'models', 'tables', 'words.txt')", ["models/tables/words.txt"]),
     ("a = open('anchors.json')", ["anchors.json"]),
+    ("a = open(f'{here}/models/anchors.json')", ["models/anchors.json"]),
+    ("a = open(here + '/anchors.json')", ["anchors.json"]),
+    ("from pathlib import Path\na = Path(__file__).with_suffix('.json')", ["mine.json"]),
 ]
 
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from property_tests import tries
 
-from shardwright.components.image_trainer.export import region_ops
+from shardwright.components.image_trainer.export import mask_ops
 from shardwright.masks import rle
 from shardwright.masks.regions import remove_small
 
@@ -16,7 +16,7 @@ MIN_AREAS = (0, 3, 9)
 
 @pytest.fixture(scope="module")
 def dropped():
-    work = tf.function(lambda masks: region_ops.remove_small(masks, MIN_AREAS))
+    work = tf.function(lambda masks: mask_ops.remove_small(masks, MIN_AREAS))
     return work.get_concrete_function(tf.TensorSpec([17, 12, 3], tf.bool))
 
 
