@@ -122,7 +122,7 @@ def _plan(config: Config, place: Path) -> None:
     surveyed = survey_input(recipe, location)
     prepared = plan_ingest(recipe, location, surveyed=surveyed)
     prepared.stage(Staging.open(place / "staging", prepared.plan.dataset.fingerprint))
-    if sum(prepared.plan.shard_bytes) != _IMAGE_BYTES * len(surveyed.listing.keys):
+    if sum(prepared.plan.cut.sizes) != _IMAGE_BYTES * len(surveyed.listing.keys):
         raise UsageError("benchmarks: some images were left out of the plan.")
 
 

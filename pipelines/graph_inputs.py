@@ -17,7 +17,7 @@ from shardwright.dataset.dataset_schema import check_schema, render_schema, sche
 from shardwright.dataset.manifest import MULTI, NONE
 from shardwright.dataset.outputs import check_not_in_dataset
 from shardwright.errors import ConfigError, UsageError, unwritable
-from shardwright.formats.table_formats import NUMBERS
+from shardwright.formats.detect import NUMBERS
 from shardwright.ingest import (
     IngestInput,
     IngestRecipe,

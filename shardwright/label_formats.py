@@ -132,7 +132,7 @@ FORMATS = (
         path="CSV, JSONL or COCO JSON file", options=("columns.image", "columns.caption", *_TABLE),
     ),
     LabelFormat(
-        name="numbers", reader="numbers:Numbers",
+        name="numbers", reader="rows:Numbers",
         meaning="numbers for each image and no classes, in a CSV or JSONL file", page="tables.md#numbers", reads=TABLE,
         path="CSV or JSONL", options=("columns.image", *_TABLE),
     ),

@@ -82,7 +82,7 @@ class Executor(base_beam_executor.BaseBeamExecutor):
         staging = Staging.open(root, plan.dataset.fingerprint, plan.tools)
         with staging.locked():
             prepared.stage(staging, elsewhere=True)
-            with shard_progress(staging, plan.dataset.shards, "writing images", plan.bounds, plan.shard_bytes):
+            with shard_progress(staging, plan.dataset.shards, "writing images", plan.cut.bounds, plan.cut.sizes):
                 self._write(plan, staging)
             written = written_notes(plan, staging.results(plan.dataset.shards))
             for note in written:
@@ -104,7 +104,7 @@ class Executor(base_beam_executor.BaseBeamExecutor):
         if not self._beam_pipeline_args:
             deque(write_ranges(plan, staging)[1], maxlen=0)
             return
-        ranges = plan.missing_ranges(staging, _WORKERS)
+        ranges = plan.cut.missing(plan.dataset.shards, staging, _WORKERS)
         if not ranges:
             return
         with self._make_beam_pipeline() as pipeline:

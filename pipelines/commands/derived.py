@@ -55,9 +55,7 @@ def subset(options: Namespace) -> int:
         check_keys(options.keys, keys, (key for split in dataset.splits for key in dataset.keys(split)))
         numbers &= {text_number(key) for key in keys}
     choice = {"images": fingerprint(sorted(numbers))}
-    how = Derived(
-        "subset", choice, lambda key: text_number(key) in numbers, row=lambda row: None, digests=chosen.digests
-    )
+    how = Derived("subset", choice, lambda key: text_number(key) in numbers, row=lambda row: None, proven=chosen.proven)
     return write_derived([dataset], how, options)
 
 

@@ -289,8 +289,8 @@ def _split_of(found: DetectedInput, config: SplitConfig, good: Sequence[int], cl
     if config.method == STRATIFIED and classes is not None:
         pairs = [(at, label) for at, i in enumerate(good) for label in classes[i]]
         table = ClassTable(*(np.array(column, np.int64) for column in zip(*pairs, strict=True)))
-    units = join_units([found.surveyed.listing.keys[i] for i in good], None, _clusters(found, good))
-    return assign_splits(units, config.ratios, salt=config.salt, table=table).split_of
+    units = join_units([found.surveyed.listing.keys[i] for i in good], None, _clusters(found, good), config.salt)
+    return assign_splits(units, config.ratios, table=table).split_of
 
 
 def _clusters(found: DetectedInput, good: Sequence[int]) -> npt.NDArray[np.int64]:

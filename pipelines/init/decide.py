@@ -12,7 +12,7 @@ from typing import Any
 
 from shardwright.config.input import TFRECORD
 from shardwright.errors import ShardwrightError, UsageError
-from shardwright.formats.table_formats import NUMBERS
+from shardwright.formats.detect import NUMBERS
 from shardwright.label_formats import WITHOUT_PATH
 from shardwright.pipelines.init.choose_split import choose_split
 from shardwright.pipelines.init.class_files import with_names

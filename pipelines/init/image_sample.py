@@ -38,6 +38,8 @@ _ORIENTATION, _FORMATS, _MAX_REJECTS = (
 )
 # Annotations that do not fit their images. More than a part of them means that they are read wrongly.
 _MISFITS = frozenset(("size_mismatch", "beyond_image"))
+# Rows of a table that cannot be right, whatever their image is.
+_OF_ROWS = frozenset(("bad_row", "conflicting_labels"))
 # Enough that a share of rejects is known, and tried in a moment; pixels of a few tell masks from photographs.
 _TRIED, _DECODED, _SHOWN = 512, 32, 3
 # Colors of a mask at most, and of a photograph at least, among the pixels of a grid.
@@ -134,10 +136,14 @@ def _check_rejects(found: DetectedInput, sample: ImageSample) -> None:
     # The first of each kind.
     kinds = {one.code: one for one in reversed(seen)}
     first = "; ".join(f"{kinds[code].key}: {kinds[code].reason}" for code, _ in codes.most_common(_SHOWN))
+    fix = "Correct these files, or leave them out."
+    if codes.keys() <= _OF_ROWS:
+        several = "s" if len(seen) > 1 else ""
+        fix = f"Correct the row{several}, or leave the image{several} out."
     error = CheckFailed(
         f"{found.config.input.images}: {about}{rejects:,} of {total:,} inputs would be rejected{looked}, and "
         f"{_MAX_REJECTS} is {found.config.rejects.max_fraction:g}: {counts}. For example "
-        f"{first}. Correct these files, or leave them out."
+        f"{first}. {fix}"
     )
     misfits = sum(codes[code] for code in _MISFITS)
     readings = []

@@ -51,6 +51,7 @@ from shardwright.storage import read_bytes
 from shardwright.storage.durable import make_folder, write_file
 from shardwright.storage.fingerprint import fingerprint
 from shardwright.text.escaping import spreadsheet_cell
+from shardwright.tfrecords.lazy_example import LazyExample
 
 PAGE, RANKING, ANNOTATIONS, FOLDS = "review.html", "ranking.csv", "annotations", "folds"
 _TRAIN = "train"
@@ -328,7 +329,7 @@ def _with_predictions(images: ImageDataset, model: ExportedModel, shown: Sequenc
     def outcome(key: str, payload: bytes) -> Any:
         answer = answers[key]
         ignored = [reader.read(key, payload).ignored] if form.ignore else []
-        return form.put(key, payload, answer.labels, [*answer.masks, *ignored])
+        return form.put(key, LazyExample(payload), answer.labels, [*answer.masks, *ignored])
 
     changes = {**form.changes(images.manifest), "task": model.task}
     how = Derived("review", {"model": model.fingerprint}, answers.__contains__, lambda row: None, outcome, changes)

@@ -1,12 +1,13 @@
-"""Makes datasets of the records of others, which are copied as they are: subset, reshard, merge, delete.
+"""Carries records of datasets into new shards: subset, reshard, merge, relabel, forget.
 
-Records keep their bytes and their order; ledger rows of inputs that were not written are copied too. As with every
-dataset, shards are staged, then the dataset appears at once, and a second run does nothing.
+Records keep their order and, unless the operation changes them, their bytes; ledger rows of inputs that were not
+written are carried, too. As in an ingest, ranges of records are written by several processes, shards are staged, then
+the dataset appears at once, and a second run does nothing.
 
 Source records are verified. A manifest has hashes of whole shards only. An index has the offsets of records, not their
-content. The CRC-32C of a record detects damage, but not a valid record in the place of another. So a shard is read to
-its end and compared with its hash. A caller that has done so before passes the digests of the records that it saw
-(`RecordDigests`); then only the selected records are read.
+content. The CRC-32C of a record detects damage, but not a valid record in the place of another. So each shard that
+records are taken from is compared with its hash, while others read its records, and must be the same file before and
+after. A caller that has compared it already passes the state that the file had then.
 """
 
 from __future__ import annotations
@@ -15,44 +16,50 @@ import dataclasses
 import os
 import posixpath
 import re
+import time
 from array import array
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field
 from functools import partial
-from itertools import chain, groupby, islice, pairwise
+from itertools import pairwise
 from types import MappingProxyType
-from typing import IO, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from shardwright.config.shards import ShardsConfig
 from shardwright.dataset.joinable import check_same, largest_limit
 from shardwright.dataset.ledger import WRITTEN, LedgerRow
 from shardwright.dataset.manifest import BUILD_FILE, IMAGE_FOLDER, Manifest
-from shardwright.dataset.random_access import read_record_at, records_at
+from shardwright.dataset.random_access import records_at
 from shardwright.dataset.reader import ImageDataset, LocatedShard
 from shardwright.dataset.shard_names import ShardNames
 from shardwright.dataset.sharding import shard_bounds, shards_of
 from shardwright.dataset.train_statistics import STATISTICS_FILE, derived_statistics
 from shardwright.errors import DatasetError, UsageError
+from shardwright.running.processes import can_fork, map_processes
 from shardwright.running.progress import counted, progress
 from shardwright.staging.commit import DatasetPlan, commit, open_if_committed, remove_staged
+from shardwright.staging.ranges import Cut, Range, processes_for, write_range
 from shardwright.staging.staging import PlannedShard, RecordResult, Staging
-from shardwright.storage import is_remote, open_file, read_bytes
-from shardwright.storage.checksum import digest_of, new_checksum
+from shardwright.storage import buckets, is_remote, open_file, read_bytes
+from shardwright.storage.checksum import new_checksum
+from shardwright.storage.file_pins import is_settled, state_text
 from shardwright.storage.fingerprint import fingerprint, text_number
+from shardwright.storage.listing import StringArray
 from shardwright.storage.own_names import staging_next_to
 from shardwright.storage.whole_files import write_text
 from shardwright.untrusted.json_text import parse_untrusted_json
 
 # The first of these ends the folder of a glob, or one with a span.
 _MARK = re.compile(r"[*?\[{]")
-# Shard's file -> offset of a record -> BLAKE3 of its serialized example, for shards that had the manifest's hash.
-RecordDigests = Mapping[str, Mapping[int, bytes]]
-# If more of a shard's bytes are selected, the whole shard is read: one stream is then hardly more work.
-SPARSE = 1 / 3
 _PIECE = 1 << 20
+# Nanoseconds of one processor, for a record, with its index and ledger rows, and for a byte.
+_OF_RECORD, _OF_BYTE = 100_000, 2
 _NO_ROOM = "Make room, or give another --out; finished shards are kept."
+_LOST = "A process that was writing a shard has died; out of memory? Finished work is kept: run it again."
 Selector = Callable[[str], bool]
 _NOT_WRITTEN = "not-written"
 _SHOWN = 3
@@ -79,7 +86,7 @@ class Derived(NamedTuple):
         row: changes the ledger rows of inputs that were not written; `None` leaves one out.
         outcome: makes the result of a record of its key and bytes; by default it stays as it is.
         changes: fields of the `DatasetPlan` that are not those of the source.
-        digests: digests of records whose shards were compared with the manifest; other shards are read whole.
+        proven: shard's file -> its state when it had the manifest's hash, see `file_state`; it is not read whole again.
         further_rows: ledger rows to add, in the place of those of the same keys.
     """
 
@@ -89,7 +96,7 @@ class Derived(NamedTuple):
     row: Callable[[LedgerRow], LedgerRow | None] = same_row
     outcome: Callable[[str, bytes], RecordResult] = RecordResult
     changes: Mapping[str, Any] = MappingProxyType({})
-    digests: RecordDigests = MappingProxyType({})
+    proven: Mapping[str, str] = MappingProxyType({})
     further_rows: Sequence[LedgerRow] = ()
 
 
@@ -99,6 +106,7 @@ def derive(
     how: Derived,
     *,
     shards: ShardsConfig | None = None,
+    workers: int | None = None,
     quiet: bool = False,
 ) -> Manifest:
     """Makes a dataset of records of others.
@@ -108,6 +116,7 @@ def derive(
         out: folder to make.
         how: the operation.
         shards: number and names of shards; by default those of the ingest.
+        workers: processes that write; by default one per processor, and none for little data. The result is the same.
         quiet: show no progress.
 
     Returns:
@@ -118,19 +127,21 @@ def derive(
         DatasetError: a source is damaged.
     """
     check_same(sources)
-    sizes, keys = _measured(sources, how.choose)
-    _check_distinct_keys(keys, sources)
-    if not any(len(lengths) for lengths in sizes.values()):
+    records = _select(sources, how.choose)
+    if not len(records.keys):
         raise UsageError(f"{how.operation}: no image would be left of {', '.join(s.root for s in sources)}.")
     shards = shards or ShardsConfig()
-    counts = {split: shards_of(shards, len(lengths), sum(lengths)) for split, lengths in sorted(sizes.items())}
-    planned = [PlannedShard(split, number, count) for split, count in counts.items() for number in range(count)]
-    rows = _rows(sources, how, keys)
-    plan = _plan(sources, how, shards, planned, sum(map(len, sizes.values())), len(rows))
+    ends: dict[PlannedShard, tuple[int, int]] = {}
+    for split, (begin, end) in records.splits.items():
+        count = shards_of(shards, end - begin, sum(records.lengths[begin:end]))
+        for number, (first, last) in enumerate(pairwise(shard_bounds(end - begin, count))):
+            ends[PlannedShard(split, number, count)] = begin + first, begin + last
+    rows = _rows(sources, how, _key_numbers(sources, records))
+    plan = _plan(sources, how, shards, tuple(ends), len(records.keys), len(rows))
     if (done := open_if_committed(out, plan.fingerprint)) is not None:
         _tidy(out)  # A run that was killed may have published it and not cleaned up.
         return done
-    kept = _kept_files(sources, plan.inputs - len(rows))
+    kept = _kept_files(sources, len(records.keys))
     staging = Staging.open(staging_next_to(out), plan.fingerprint)
     with staging.locked(_NO_ROOM):
         if rows:
@@ -138,12 +149,8 @@ def derive(
         for name, text in kept.items():
             write_text(staging.path(name), text)
         try:
-            with progress(len(planned), "writing shards", quiet=quiet) as shown:
-                for split in sorted(sizes):
-                    selected = select_records(sources, split, how.choose, how.digests)
-                    records = (how.outcome(key, payload) for key, payload in selected)
-                    for _ in _write_split(staging, plan, split, len(sizes[split]), records, shards.filename_template):
-                        shown.advance()
+            carry = _Carry(plan, staging, ShardNames(shards.filename_template), ends, records, how)
+            carry.write(workers, quiet)
         except DatasetError:
             # Finished shards may contain records of a file that is not the manifest's.
             staging.remove()
@@ -155,11 +162,125 @@ def derive(
     return manifest
 
 
+@dataclass
+class _Records:
+    """The records to carry, split by split in their order; in columns, since there may be millions.
+
+    Attributes:
+        keys: of each.
+        shards: the shards that they are in.
+        shard_of: of each, the number of its shard.
+        offsets: of each, where its frame begins.
+        lengths: of each, bytes of its frame.
+        splits: split -> its first record, and the record after its last.
+    """
+
+    keys: Sequence[str] = ()
+    shards: list[LocatedShard] = field(default_factory=list)
+    shard_of: array[int] = field(default_factory=lambda: array("i"))
+    offsets: array[int] = field(default_factory=lambda: array("q"))
+    lengths: array[int] = field(default_factory=lambda: array("q"))
+    splits: dict[str, tuple[int, int]] = field(default_factory=dict)
+
+
+def _select(sources: Sequence[ImageDataset], choose: Selector) -> _Records:
+    """Finds the selected records by the indexes; reads no record."""
+    found = _Records()
+
+    def keys() -> Iterator[str]:
+        for split in sorted({split for source in sources for split in source.splits}):
+            begin = len(found.lengths)
+            shards = ((source, one) for source in sources if split in source.splits for one in source.shards(split))
+            for source, shard in shards:
+                before = len(found.lengths)
+                for key, offset, length in selected_frames(source, shard, choose):
+                    found.shard_of.append(len(found.shards))
+                    found.offsets.append(offset)
+                    found.lengths.append(length)
+                    yield key
+                found.shards += [shard] if len(found.lengths) > before else []
+            found.splits[split] = begin, len(found.lengths)
+
+    found.keys = StringArray(keys())
+    return found
+
+
+def selected_frames(
+    source: ImageDataset, shard: LocatedShard, choose: Callable[[str], bool]
+) -> Iterator[tuple[str, int, int]]:
+    """Yields key, offset and length of the frame of every selected record of a shard; reads no record."""
+    before: tuple[str, int] | None = None
+    for key, offset in source.entries(shard):
+        if before is not None:
+            yield (*before, offset - before[1])
+        before = (key, offset) if choose(key) else None
+    if before is not None:
+        yield (*before, shard.bytes - before[1])
+
+
+def _key_numbers(sources: Sequence[ImageDataset], records: _Records) -> npt.NDArray[np.int64]:
+    """Returns the numbers of the keys of several sources (`text_number`).
+
+    Raises:
+        UsageError: a key is in two of them.
+    """
+    if len(sources) == 1:
+        return np.empty(0, np.int64)
+    numbers = np.fromiter(map(text_number, records.keys), np.int64, len(records.keys))
+    found, times = np.unique(numbers, return_counts=True)
+    twice = set(found[times > 1].tolist())
+    seen: dict[int, str] = {}
+    for source in sources if twice else ():
+        keys = (key for split in source.splits for key in source.keys(split))
+        mine = {number: key for key in keys if (number := text_number(key)) in twice}
+        if again := sorted(mine.keys() & seen.keys()):
+            shared = counted(len(again), "key is", "keys are")
+            raise UsageError(
+                f"{source.root}: {shared} in another source, too, e.g. {mine[again[0]]!r}. Delete these images from "
+                "one of them first (`shardwright forget`)."
+            )
+        seen |= mine
+    return numbers
+
+
+def check_sources(sources: Sequence[ImageDataset]) -> None:
+    """Checks whether datasets go together: by their manifests, and by the keys of their images.
+
+    Raises:
+        UsageError: they do not.
+        DatasetError: an index is damaged.
+    """
+    check_same(sources)
+    _key_numbers(sources, _select(sources, every))
+
+
+def _rows(sources: Sequence[ImageDataset], how: Derived, written: npt.NDArray[np.int64]) -> list[LedgerRow]:
+    """Returns the rows of inputs that no source has written, changed by the operation, and those that it adds.
+
+    If several sources have one of a key, the first row counts.
+    """
+    rows, added = list(how.further_rows), {row.key for row in how.further_rows}
+    for source in sources:
+        if source.manifest.totals.get("written") != source.manifest.totals.get("inputs"):
+            for row in source.ledger():
+                # Its planned shard has no meaning any more.
+                bare = LedgerRow(row.key, row.status, row.code, row.reason, row.split)
+                kept = how.row(bare) if row.status != WRITTEN and row.key not in added else None
+                if kept is not None:
+                    rows.append(kept)
+    if len(sources) == 1:
+        return rows
+    left = {text_number(row.key): row for row in reversed(rows)}
+    for number in written.tolist() if left else ():
+        left.pop(number, None)
+    return list(left.values())
+
+
 def _plan(
     sources: Sequence[ImageDataset],
     how: Derived,
     shards: ShardsConfig,
-    planned: Sequence[PlannedShard],
+    planned: tuple[PlannedShard, ...],
     images: int,
     rows: int,
 ) -> DatasetPlan:
@@ -177,7 +298,7 @@ def _plan(
         parent=parents[0] if len(parents) == 1 else fingerprint(parents),
         features=first.features,
         inputs=images + rows,
-        shards=tuple(planned),
+        shards=planned,
         rows=(_NOT_WRITTEN,) if rows else (),
         max_rejects=1.0,
         names=first.names,
@@ -196,88 +317,127 @@ def _kept_files(sources: Sequence[ImageDataset], images: int) -> dict[str, str]:
     return {} if statistics is None else {STATISTICS_FILE: statistics}
 
 
-def _write_split(
-    staging: Staging, plan: DatasetPlan, split: str, count: int, records: Iterator[RecordResult], template: str
-) -> Iterator[PlannedShard]:
-    """Writes the shards of a split, of `count` records in all; yields each as it is done."""
-    shards = [shard for shard in plan.shards if shard.split == split]
-    for shard, (begin, end) in zip(shards, pairwise(shard_bounds(count, len(shards))), strict=True):
-        own = islice(records, end - begin)
-        staging.write_shard(shard, own, ShardNames(template), facts=plan.facts(shard))
-        # A shard that an earlier run has finished is not written again; its records are skipped.
-        deque(own, maxlen=0)
-        yield shard
-    # The last shard of a source is compared with its hash at the end of the iteration.
-    next(records, None)
+class _Carry:
+    """Writes the shards of a derived dataset.
+
+    Args:
+        plan: the dataset.
+        staging: its staging folder.
+        names: names of its shards.
+        ends: shard -> its first record, and the record after its last.
+        records: the records that are carried.
+        how: the operation.
+    """
+
+    def __init__(
+        self,
+        plan: DatasetPlan,
+        staging: Staging,
+        names: ShardNames,
+        ends: Mapping[PlannedShard, tuple[int, int]],
+        records: _Records,
+        how: Derived,
+    ) -> None:
+        self._plan, self._staging, self._names = plan, staging, names
+        self._ends, self._records, self._how = ends, records, how
+
+    def write(self, workers: int | None, quiet: bool) -> None:
+        """Writes what is not there yet, and compares the shards that the records come from with their hashes.
+
+        Raises:
+            DatasetError: one is damaged, or has changed since.
+        """
+        records, lengths = self._records, np.array(self._records.lengths, np.int64)
+        states = {shard.file: file_state(shard.file) for shard in records.shards}
+        known = {file for file, state in self._how.proven.items() if state and states.get(file) == state}
+        unproven = [shard for shard in records.shards if shard.file not in known]
+        positions = (np.arange(*ends) for ends in self._ends.values())
+        cut = Cut.of(positions, lengths, _OF_RECORD + lengths * _OF_BYTE, self._staging.root)
+        processes = processes_for(sum(cut.costs), workers) if can_fork() else 1
+        ranges = cut.missing(self._plan.shards, self._staging, processes)
+        _carries[self._staging.root] = self
+        images, size = sum(part.images for part in ranges), sum(part.size for part in ranges)
+        try:
+            # The workers start before the progress, whose thread keeps this process from being forked.
+            done = map_processes(partial(_carry, self._staging.root), [*unproven, *ranges], processes, _LOST, fork=True)
+            with closing(done), progress(images, "writing images", quiet=quiet, size=size) as shown:
+                for part in done:
+                    shown.advance(*part)
+        finally:
+            del _carries[self._staging.root]
+        for file, state in states.items():
+            if file_state(file) != state:
+                raise _not_as_in_manifest(file)
+
+    def do(self, work: Range | LocatedShard) -> tuple[int, int]:
+        """Writes a range, or compares a shard with its hash; returns images and bytes that were written."""
+        if isinstance(work, LocatedShard):
+            _check_hash(work)
+            return 0, 0
+        write_range(work, self._plan, self._staging, self._names, self._results)
+        return work.images, work.size
+
+    def _results(self, part: Range) -> Iterator[RecordResult]:
+        records, begin = self._records, self._ends[self._plan.shards[part.shard]][0]
+        some = slice(begin + part.ends[0], begin + part.ends[1])
+        files = [shard.file for shard in records.shards]
+        frames = zip(records.shard_of[some], records.offsets[some], records.lengths[some], strict=True)
+        keyed = ((frame, (key, frame[0])) for key, frame in zip(records.keys[some], frames, strict=True))
+        for (key, number), payload in records_at(files, keyed):
+            if payload is None:
+                raise _not_as_in_manifest(files[number])
+            yield self._how.outcome(key, payload)
+
+
+# Of this process, and of forks of it: folder of staging -> what is written there.
+_carries: dict[str, _Carry] = {}
+
+
+def _carry(staging_root: str, work: Range | LocatedShard) -> tuple[int, int]:
+    return _carries[staging_root].do(work)
+
+
+def file_state(file: str, *, settled: bool = False) -> str:
+    """Returns what changes when a shard changes: its size and times, or its version on a bucket.
+
+    Args:
+        file: the shard's file.
+        settled: return nothing if it changed so recently that another change could leave the same times.
+
+    Returns:
+        Empty where there is no such file.
+    """
+    try:
+        if is_remote(file):
+            found = buckets.stat(file)
+            return "" if found is None else found.pin
+        state = os.stat(file)
+        return state_text(state) if not settled or is_settled(state, time.time_ns()) else ""
+    except OSError:
+        return ""
+
+
+def _check_hash(shard: LocatedShard) -> None:
+    digest = new_checksum()
+    try:
+        with open_file(shard.file) as file:
+            while data := file.read(_PIECE):
+                digest.update(data)
+    except OSError as error:
+        raise DatasetError(f"{shard.file}: cannot be read ({error.strerror or error}). Restore it.") from None
+    if digest.hexdigest() != shard.checksum:
+        raise _not_as_in_manifest(shard.file)
+
+
+def _not_as_in_manifest(file: str) -> DatasetError:
+    return DatasetError(
+        f"{file}: does not match its hash in the manifest: damaged, or changed since. Run `shardwright verify`."
+    )
 
 
 def _tidy(out: str | os.PathLike[str]) -> None:
     if not is_remote(str(out)):
         remove_staged(staging_next_to(out), out)
-
-
-def _measured(sources: Sequence[ImageDataset], choose: Selector) -> tuple[dict[str, array[int]], list[array[int]]]:
-    """Returns the sizes of the selected records of every split, and the key numbers of every source."""
-    sizes: dict[str, array[int]] = {}
-    keys: list[array[int]] = []
-    for source in sources:
-        keys.append(array("q"))
-        for split in source.splits:
-            lengths = sizes.setdefault(split, array("q"))
-            for shard in source.shards(split):
-                for key, _, length in selected_frames(source, shard, choose):
-                    lengths.append(length)
-                    keys[-1].append(text_number(key))
-    return sizes, keys
-
-
-def _rows(sources: Sequence[ImageDataset], how: Derived, written: Iterable[array[int]]) -> list[LedgerRow]:
-    """Returns the rows of inputs that no source has written, changed by the operation, and those that it adds.
-
-    If several sources have one of a key, the first row counts.
-    """
-    rows, added = list(how.further_rows), {row.key for row in how.further_rows}
-    for source in sources:
-        if source.manifest.totals.get("written") != source.manifest.totals.get("inputs"):
-            for row in source.ledger():
-                # Its planned shard has no meaning any more.
-                bare = LedgerRow(row.key, row.status, row.code, row.reason, row.split)
-                kept = how.row(bare) if row.status != WRITTEN and row.key not in added else None
-                if kept is not None:
-                    rows.append(kept)
-    if len(sources) == 1:
-        return rows
-    left = {text_number(row.key): row for row in reversed(rows)}
-    for number in chain.from_iterable(written) if left else ():
-        left.pop(number, None)
-    return list(left.values())
-
-
-def _check_distinct_keys(keys: list[array[int]], sources: Sequence[ImageDataset]) -> None:
-    seen = np.empty(0, np.int64)
-    for numbers, source in zip(keys, sources, strict=True):
-        mine = np.array(numbers, np.int64)
-        both = np.intersect1d(seen, mine)
-        if len(both):
-            twice = set(both[:1].tolist())
-            name = next(k for s in source.splits for k in source.keys(s) if text_number(k) in twice)
-            shared = counted(len(both), "key is", "keys are")
-            raise UsageError(
-                f"{source.root}: {shared} in another source, too, e.g. {name!r}. Delete these images from one of them "
-                "first (`shardwright forget`)."
-            )
-        seen = np.concatenate([seen, mine])
-
-
-def check_sources(sources: Sequence[ImageDataset]) -> None:
-    """Checks whether datasets go together: by their manifests, and by the keys of their images.
-
-    Raises:
-        UsageError: they do not.
-        DatasetError: an index is damaged.
-    """
-    check_same(sources)
-    _check_distinct_keys(_measured(sources, every)[1], sources)
 
 
 def folder_of_images(dataset: ImageDataset) -> str:
@@ -292,117 +452,3 @@ def folder_of_images(dataset: ImageDataset) -> str:
     except (OSError, ValueError, TypeError, KeyError):
         return ""
     return found if isinstance(found, str) else ""
-
-
-class _Selected(NamedTuple):
-    """The selected records of a shard.
-
-    Attributes:
-        shard: the shard.
-        records: key, offset and length of the frame of each record, in their order.
-    """
-
-    shard: LocatedShard
-    records: list[tuple[str, int, int]]
-
-
-def selected_frames(
-    source: ImageDataset, shard: LocatedShard, choose: Callable[[str], bool]
-) -> Iterator[tuple[str, int, int]]:
-    """Yields key, offset and length of the frame of every selected record of a shard; reads no record."""
-    before: tuple[str, int] | None = None
-    for key, offset in source.entries(shard):
-        if before is not None:
-            yield (*before, offset - before[1])
-        before = (key, offset) if choose(key) else None
-    if before is not None:
-        yield (*before, shard.bytes - before[1])
-
-
-def select_records(
-    sources: Iterable[ImageDataset], split: str, choose: Callable[[str], bool], digests: RecordDigests
-) -> Iterator[tuple[str, bytes]]:
-    """Yields key and serialized example of every selected record of a split.
-
-    Args:
-        sources: the datasets, in order.
-        split: the split; a dataset need not have it.
-        choose: returns whether a key is selected.
-        digests: known digests; shards without them are read whole.
-
-    Raises:
-        DatasetError: a shard is damaged or not the manifest's; for a shard that is read whole, after its last record.
-    """
-    selected = (
-        _Selected(shard, list(selected_frames(source, shard, choose)))
-        for source in sources
-        if split in source.splits
-        for shard in source.shards(split)
-    )
-    wanted = (one for one in selected if one.records)
-    # Consecutive shards together, so that the requests for one shard do not wait for those for the previous one.
-    for known, group in groupby(wanted, lambda one: _is_known(one, digests)):
-        read = partial(_read_known, digests) if known else _read_whole
-        yield from read(group)
-
-
-def _is_known(selected: _Selected, digests: RecordDigests) -> bool:
-    known = digests.get(selected.shard.file, {})
-    size = sum(length for _, _, length in selected.records)
-    return size < SPARSE * selected.shard.bytes and all(offset in known for _, offset, _ in selected.records)
-
-
-def _read_known(digests: RecordDigests, group: Iterable[_Selected]) -> Iterator[tuple[str, bytes]]:
-    files: list[str] = []
-
-    def frames() -> Iterator[tuple[tuple[int, int, int], tuple[str, str, int]]]:
-        for shard, records in group:
-            files.append(shard.file)
-            for key, offset, length in records:
-                yield (len(files) - 1, offset, length), (key, shard.file, offset)
-
-    for (key, file, offset), payload in records_at(files, frames()):
-        if payload is None or digest_of(payload) != digests[file][offset]:
-            raise _not_as_in_manifest(file)
-        yield key, payload
-
-
-def _read_whole(group: Iterable[_Selected]) -> Iterator[tuple[str, bytes]]:
-    for shard, records in group:
-        with open_file(shard.file) as file:
-            read = _ReadThrough(file)
-            for key, offset, _ in records:
-                yield key, read_record_at(read, offset, shard.file)
-            if read.checksum() != shard.checksum:
-                raise _not_as_in_manifest(shard.file)
-
-
-def _not_as_in_manifest(file: str) -> DatasetError:
-    return DatasetError(
-        f"{file}: does not match its hash in the manifest: damaged, or changed since. Run `shardwright verify`."
-    )
-
-
-class _ReadThrough:
-    """A file that is read from beginning to end, also between the selected records, so that its hash is known."""
-
-    def __init__(self, file: IO[bytes]) -> None:
-        self._file, self._at, self._digest = file, 0, new_checksum()
-
-    def seek(self, offset: int, /) -> None:
-        """Reads on to an offset."""
-        while self._at < offset and self.read(min(_PIECE, offset - self._at)):
-            continue
-
-    def read(self, size: int, /) -> bytes:
-        """Returns at most so many bytes."""
-        data = self._file.read(size)
-        self._digest.update(data)
-        self._at += len(data)
-        return data
-
-    def checksum(self) -> str:
-        """Returns the hash of the whole file, hex."""
-        while self.read(_PIECE):
-            continue
-        return self._digest.hexdigest()

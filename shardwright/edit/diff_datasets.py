@@ -454,14 +454,10 @@ def _missing(own: dict[str, str], other: dict[str, str]) -> list[str]:
 
 def _equal(one: DecodedFeature | None, other: DecodedFeature | None) -> bool:
     if one is None or other is None or not len(one) or not len(other):
-        return not _length(one) and not _length(other)
+        return all(values is None or not len(values) for values in (one, other))
     if isinstance(one, list) or isinstance(other, list):
         return isinstance(one, list) and isinstance(other, list) and one == other
     return one.dtype == other.dtype and np.array_equal(one, other, equal_nan=one.dtype.kind == "f")
-
-
-def _length(values: DecodedFeature | None) -> int:
-    return 0 if values is None else len(values)
 
 
 def _shown(values: DecodedFeature | None) -> str:

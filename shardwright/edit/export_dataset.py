@@ -21,9 +21,6 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-import numpy as np
-from PIL import Image
-
 from shardwright.config.check_arguments import check_list
 from shardwright.dataset.example_view import ExampleReader, ExampleView
 from shardwright.dataset.manifest import IGNORED, MASKS, MULTI, NONE, SINGLE, Manifest
@@ -42,6 +39,7 @@ from shardwright.edit.export_writer import (
     exported_folders,
     exported_image,
     has_boxes,
+    mask_png,
 )
 from shardwright.errors import CheckFailed, DatasetError, UsageError
 from shardwright.formats.export_record import (
@@ -67,7 +65,7 @@ from shardwright.masks.dialects import (
     dialect_header,
     dialect_of,
 )
-from shardwright.masks.rle import Runs, draw
+from shardwright.masks.rle import Runs
 from shardwright.running.progress import SILENT, Progress
 from shardwright.storage import is_remote, read_bytes
 from shardwright.storage.fingerprint import fingerprint
@@ -322,7 +320,12 @@ class _Writer:
                 _new_file(self._folder / IMAGES, name).write_bytes(view.encoded)
                 counts["images"] += 1
                 rows = [self._quoted(row, counts) for row in self._rows(name, view, names)] if table is not None else []
-                drawn = self._pictures(name, view) if self._file == MASK_FOLDER else 0
+                drawn = 0
+                for class_name, runs in self._masks(view) if self._file == MASK_FOLDER else ():
+                    if len(runs):
+                        file_name = f"{self._folders[class_name]}/{name}.png"
+                        _new_file(self._folder / MASK_FOLDER, file_name).write_bytes(mask_png(runs, *view.size))
+                        drawn += 1
                 if table is not None:
                     table.writerows(rows)
                 self._blank = self._blank or not (rows or drawn)
@@ -387,16 +390,6 @@ class _Writer:
             return row
         counts["quoted"] += 1
         return (*plain, *row[len(names) :])
-
-    def _pictures(self, name: str, view: ExampleView) -> int:
-        written = 0
-        for class_name, runs in self._masks(view):
-            if len(runs):
-                mask = np.ascontiguousarray(draw(runs, *view.size)) * np.uint8(255)
-                path = _new_file(self._folder / MASK_FOLDER, f"{self._folders[class_name]}/{name}.png")
-                Image.fromarray(mask).save(path, "png")
-                written += 1
-        return written
 
 
 def _chosen(dataset: ImageDataset, options: ExportOptions, shown: Progress) -> Iterator[tuple[str, ExampleView, bytes]]:

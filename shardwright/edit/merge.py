@@ -8,7 +8,7 @@ decided about them. The facts next to the shards contain 64 bits of each content
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,7 +18,6 @@ from shardwright.config.shards import ShardsConfig
 from shardwright.dataset.ledger import DUPLICATE, LedgerRow
 from shardwright.dataset.manifest import Manifest
 from shardwright.dataset.reader import ImageDataset, contents_of
-from shardwright.dataset.record_facts import ShardFacts
 from shardwright.duplicates.find import CONFLICTING, EXACT_DUPLICATE, SAME_BYTES
 from shardwright.edit.derive import Derived, check_sources, derive
 from shardwright.running.progress import counted
@@ -128,19 +127,14 @@ def _images_of(
         part = wanted[start : start + shard.records]
         if part.any():
             facts = dataset.facts(shard)
-            areas = _areas(facts, np.flatnonzero(part).tolist())
+            # The classes of the masks of these records, with their pixels.
+            areas: dict[int, list[tuple[int, int]]] = {record: [] for record in np.flatnonzero(part).tolist()}
+            for label, (records, pixels) in enumerate(facts.areas or ()):
+                for record, area in zip(records.tolist(), pixels.tolist(), strict=True):
+                    if record in areas:
+                        areas[record].append((label, area))
             for number, (key, _) in enumerate(dataset.entries(shard)):
                 if part[number]:
-                    annotations = sorted(facts.labels[number]), areas.get(number, [])
+                    annotations = sorted(facts.labels[number]), areas[number]
                     yield int(content[start + number]), _Image(key, shard.split, annotations)
         start += shard.records
-
-
-def _areas(facts: ShardFacts, records: Iterable[int]) -> Mapping[int, list[tuple[int, int]]]:
-    """Returns the classes of the masks of records, with their pixels."""
-    found: dict[int, list[tuple[int, int]]] = {record: [] for record in records}
-    for label, (numbers, pixels) in enumerate(facts.areas or ()):
-        for record, area in zip(numbers.tolist(), pixels.tolist(), strict=True):
-            if record in found:
-                found[record].append((label, area))
-    return found

@@ -9,15 +9,17 @@ from __future__ import annotations
 import dataclasses
 import os
 from collections.abc import Collection, Mapping, Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from shardwright.config.canonical import recipe_options
 from shardwright.config.images import KEEP
-from shardwright.config.input import LabelsConfig
+from shardwright.config.input import STORED, LabelsConfig
 from shardwright.config.shards import TF_VISION, ShardsConfig
 from shardwright.dataset.example_view import ExampleReader
+from shardwright.dataset.feature_presets import StoredFeatures
 from shardwright.dataset.ledger import MISSING_IMAGE, REJECTED, UNLISTED, WRITTEN, LedgerRow
 from shardwright.dataset.manifest import (
     AREA,
@@ -36,16 +38,19 @@ from shardwright.dataset.reader import ImageDataset
 from shardwright.duplicates.find import CONFLICTING
 from shardwright.edit.derive import Derived, derive, every, folder_of_images
 from shardwright.errors import AnnotationError, CheckFailed, UsageError
-from shardwright.formats.base import BACKGROUND, IGNORE, Annotation, AnnotationFormat, Images, Request, Survey, shorten
+from shardwright.formats.base import Annotation, AnnotationFormat, Images, Request, Survey, shorten
 from shardwright.formats.detect import open_source
 from shardwright.formats.export_record import FoundExport, find_export
 from shardwright.formats.image_names import base_stem, below_root, key_stem
 from shardwright.formats.rle_csv import RleCsv
 from shardwright.images.header import MOST_PIXELS
+from shardwright.images.orientation import UPRIGHT
+from shardwright.ingest.example import ExampleSpec, read_masks
 from shardwright.ingest.recipe import CODE_FORMAT
 from shardwright.ingest.survey import SourceGuard
-from shardwright.masks.dialects import Dialect
-from shardwright.masks.rle import Runs, area, subtract, union
+from shardwright.ingest.tasks import ImageRow, Job
+from shardwright.masks.coordinate_frame import CoordinateFrame
+from shardwright.masks.rle import Runs, area
 from shardwright.running.progress import counted
 from shardwright.staging.staging import RecordResult
 from shardwright.storage import is_remote
@@ -293,7 +298,7 @@ class AnnotatedRecords:
     labels: str
     ignore: bool = False
 
-    @property
+    @cached_property
     def names(self) -> tuple[str, ...]:
         """Names of the masks: the classes, and then the ignored pixels; empty without masks."""
         return (*self.classes, *([IGNORED] if self.ignore else [])) if self.labels == MASKS else ()
@@ -304,16 +309,15 @@ class AnnotatedRecords:
         masks = {mask_feature(name, what): "int64" for name in self.names for what in (RLE, AREA)}
         return {"classes": self.classes, "labels": self.labels, "features": kept | masks}
 
-    def put(self, key: str, payload: bytes, labels: Sequence[int], masks: Sequence[Runs] = ()) -> RecordResult:
+    def put(self, key: str, example: LazyExample, labels: Sequence[int], masks: Sequence[Runs] = ()) -> RecordResult:
         """Returns a record with other annotations.
 
         Args:
             key: its key.
-            payload: the record.
+            example: the record.
             labels: numbers of the classes; those of masks follow from them.
             masks: in the stored frame, by `names`.
         """
-        example = LazyExample(payload)
         features: dict[str, FeatureValue] = {}
         if masks:
             labels = [label for label, runs in enumerate(masks[: len(self.classes)]) if len(runs)]
@@ -340,8 +344,21 @@ class _Writer:
         manifest: Manifest,
         kept: Collection[str],
     ) -> None:
-        self._source, self._survey, self._rows, self._rejected = source, survey, rows, rejected
+        self._survey, self._rows, self._rejected = survey, rows, rejected
         self._form, self._kept, self._reader = form, frozenset(kept), ExampleReader(manifest)
+        self._spec = ExampleSpec(
+            task=manifest.task,
+            classes=form.classes,
+            table=source.name,
+            mask_column=source.mask_column,
+            dialect=source.dialect,
+            stored=StoredFeatures({}, 0),
+            preset=TF_VISION,
+            ignore=form.ignore,
+            extra={},
+            frame=STORED,
+            ordered=survey.ordered,
+        )
 
     def outcome(self, key: str, payload: bytes) -> RecordResult:
         """Returns the result of a record."""
@@ -353,14 +370,17 @@ class _Writer:
         listed = [row.label for row in rows if row.label >= 0]
         labels = listed if self._survey.ordered else sorted(set(listed))
         masks: list[Runs] = []
+        example = LazyExample(payload)
         if self._form.names:
-            example = LazyExample(payload)
             height, width = (int(example.number(f"image/{side}") or 0) for side in ("height", "width"))
+            job = Job(ImageRow(key, "", 0))
+            for row in rows:
+                job.add(row)
             try:
-                masks = self._masks(rows, height, width)
+                masks = [*read_masks(self._spec, job, CoordinateFrame(height, width, UPRIGHT)).values()]
             except AnnotationError as error:
-                return RecordResult(key, None, REJECTED, error.code, f"{self._source.name}: {error}")
-        return self._form.put(key, payload, labels, masks)
+                return RecordResult(key, None, REJECTED, error.code, str(error))
+        return self._form.put(key, example, labels, masks)
 
     def _keep(self, key: str, payload: bytes) -> RecordResult:
         """Returns a record with its annotations, and no mask of the classes that are new."""
@@ -368,17 +388,4 @@ class _Writer:
         known = range(len(self._reader.classes))
         masks = [view.runs(label) if label in known else nothing for label in range(len(self._form.classes))]
         kept = [*masks, *([view.ignored] if self._form.ignore else [])] if self._form.names else []
-        return self._form.put(key, payload, view.labels, kept)
-
-    def _masks(self, rows: list[Annotation], height: int, width: int) -> list[Runs]:
-        parts: list[list[Runs]] = [[] for _ in self._form.names]
-        for _, label, text, *_ in rows:
-            if text is not None:
-                for drawn, runs in self._source.dialect.masks(label, text, height=height, width=width):
-                    if drawn == BACKGROUND:
-                        parts = [[subtract(union(before), runs)] if before else [] for before in parts]
-                    # `IGNORE` is -1: the last one.
-                    elif drawn != IGNORE or self._form.ignore:
-                        parts[drawn].append(runs)
-        plain = isinstance(self._source.dialect, Dialect)  # Then the runs of a row are sorted and merged already.
-        return [runs[0] if plain and len(runs) == 1 else union(runs) for runs in parts]
+        return self._form.put(key, LazyExample(payload), view.labels, kept)

@@ -22,8 +22,7 @@ from shardwright.config.input import LabelsConfig
 from shardwright.dataset.manifest import NONE, SINGLE
 from shardwright.errors import ConfigError, UsageError
 from shardwright.formats.export_record import ExportRecord
-from shardwright.formats.head import Head
-from shardwright.formats.image_names import NameIndex
+from shardwright.formats.image_names import NameIndex, base_stem
 from shardwright.formats.tables import ONE_FILE, Spans
 from shardwright.label_formats import AUTO, LabelFormat
 from shardwright.masks.dialects import Dialect
@@ -253,12 +252,19 @@ class AnnotationFormat(ABC):
         self._images = given.images
         self._classes = given.classes
         self._notes = given.notes
+        # Stems of the names of images that `input.exclude` leaves out.
+        self._left_out = frozenset(map(base_stem, given.images.paths))
 
-    @staticmethod
-    def sniff(head: Head) -> str:
-        """Returns what files are called that only this format can be; empty where they are not, or may be others."""
-        del head
-        return ""
+    def _excludes(self, names: Iterable[str]) -> bool:
+        """Returns whether a name of an image that is not listed is one that `input.exclude` leaves out."""
+        return bool(self._left_out) and any(base_stem(name) in self._left_out for name in names)
+
+    def _reject(self, survey: Survey, position: int | None, refused: str, code: str, reason: str) -> None:
+        """Rejects the image at a position, or refuses what names none, by the name that the ledger has for it."""
+        if position is None:
+            survey.refused.append(Refusal(refused, code, reason))
+        else:
+            survey.rejected.setdefault(position, Refusal(self._images.keys[position], code, reason))
 
     @abstractmethod
     def survey(self) -> Survey:

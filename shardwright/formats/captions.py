@@ -13,7 +13,6 @@ from typing import Any, TypeGuard
 from shardwright.dataset.manifest import NONE
 from shardwright.errors import UsageError
 from shardwright.formats.base import Request
-from shardwright.formats.head import Head
 from shardwright.formats.image_names import is_text
 from shardwright.formats.object_values import load_json, read_id
 from shardwright.formats.rows import CsvFormat, RawAnnotation, RowFormat
@@ -27,10 +26,6 @@ class CaptionCsv(CsvFormat):
 
     format, kind = "captions", NONE
 
-    @staticmethod
-    def sniff(head: Head) -> str:
-        return "COCO captions JSON" if head.has_annotations_with("caption") else ""
-
 
 class CaptionJsonl(RowFormat):
     """JSON lines of captions; `input.labels.columns` names the members for image and caption."""
@@ -38,7 +33,7 @@ class CaptionJsonl(RowFormat):
     format, kind = "captions", NONE
 
     def __init__(self, given: Request) -> None:
-        super().__init__(given, captioned=True)
+        super().__init__(given)
         self._members = given.options.columns
 
     def _raw_annotations(self) -> Iterator[RawAnnotation]:
@@ -73,7 +68,7 @@ class CaptionCoco(RowFormat):
     format, kind = "captions", NONE
 
     def __init__(self, given: Request) -> None:
-        super().__init__(given, captioned=True)
+        super().__init__(given)
         document = load_json(given.path, "the tool that wrote it", given.content)
         lists = [document.get(part) if isinstance(document, dict) else None for part in ("images", "annotations")]
         self._listed, self._annotated = (part if isinstance(part, list) else [] for part in lists)

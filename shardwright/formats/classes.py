@@ -77,7 +77,12 @@ def map_classes(values: Mapping[str, str], classes: Mapping[str, int | None] | N
         if missing := {value: where for value, where in values.items() if value not in index}:
             raise _unknown(missing, [f"{name} ({known})" for name, known in classes.items()])
         return ClassMap(names, index, (note,))
-    spelled = _by_spelling(values, by_name)
+    # Other spellings of one name; numbers may be ids, too.
+    unknown = [value for value in values if value not in by_name and as_integer(value) is None]
+    folded: dict[str, list[int]] = {}
+    for name, i in by_name.items() if unknown else ():
+        folded.setdefault(_fold(name), []).append(i)
+    spelled = {value: found[0] for value in unknown if len(found := folded.get(_fold(value), [])) == 1}
     by_name |= spelled
     notes = tuple(f"class {names[i]!r}: also written {value!r}" for value, i in spelled.items())
     rest = [value for value in values if value not in by_name]
@@ -87,8 +92,15 @@ def map_classes(values: Mapping[str, str], classes: Mapping[str, int | None] | N
     words = [value for value, number in numbers.items() if number is None]
     if words or len(rest) < len(values):
         raise _unknown({value: values[value] for value in words or rest}, names)
-    found = {value: number for value, number in numbers.items() if number is not None}
-    return _by_position(names, values, found, counted_by)
+    ids = {value: number for value, number in numbers.items() if number is not None}
+    # From 0 where a 0 occurs or the tool counts so, else from 1.
+    base = 0 if counted_by or 0 in ids.values() else 1
+    beyond = {value: values[value] for value, number in ids.items() if not base <= number < base + len(names)}
+    if beyond:
+        raise _unknown(beyond, [f"{name} ({base + i})" for i, name in enumerate(names)])
+    why = f"{counted_by} counts so" if counted_by else "0 occurs" if base == 0 else "0 does not occur"
+    note = f"class ids count from {base} ({why}): {base} is {names[0]}; write classes as {{name: id}} to override this"
+    return ClassMap(names, {value: number - base for value, number in ids.items()}, (note,))
 
 
 def check_any(values: Collection[str], classes: Collection[str] | None, problems: Iterable[Refusal]) -> None:
@@ -169,15 +181,6 @@ def _fold(name: str) -> str:
     return _BETWEEN_WORDS.sub(" ", text).strip() or name
 
 
-def _by_spelling(values: Iterable[str], by_name: Mapping[str, int]) -> dict[str, int]:
-    """Returns the values that are other spellings of one name, with its index; numbers may be ids, too."""
-    unknown = [value for value in values if value not in by_name and as_integer(value) is None]
-    folded: dict[str, list[int]] = {}
-    for name, i in by_name.items() if unknown else ():
-        folded.setdefault(_fold(name), []).append(i)
-    return {value: found[0] for value in unknown if len(found := folded.get(_fold(value), [])) == 1}
-
-
 def special_label(name: str, classes: Mapping[str, int | None] | None) -> int | None:
     """Returns `BACKGROUND` or `IGNORE` where the name of an object's class means that; else `None`.
 
@@ -219,19 +222,6 @@ def check_names(names: Mapping[str, str]) -> None:
     for name, where in names.items():
         if not may_be_named(name):
             raise UsageError(f"{where}: the class {name!r} cannot be part of a feature's name. Rename it.")
-
-
-def _by_position(
-    names: tuple[str, ...], values: Mapping[str, str], numbers: Mapping[str, int], counted_by: str
-) -> ClassMap:
-    """Returns the ids of a plain list: from 0 where a 0 occurs or the tool counts so, else from 1."""
-    base = 0 if counted_by or 0 in numbers.values() else 1
-    beyond = {value: values[value] for value, number in numbers.items() if not base <= number < base + len(names)}
-    if beyond:
-        raise _unknown(beyond, [f"{name} ({base + i})" for i, name in enumerate(names)])
-    why = f"{counted_by} counts so" if counted_by else "0 occurs" if base == 0 else "0 does not occur"
-    note = f"class ids count from {base} ({why}): {base} is {names[0]}; write classes as {{name: id}} to override this"
-    return ClassMap(names, {value: number - base for value, number in numbers.items()}, (note,))
 
 
 def _detect_classes(values: Mapping[str, str]) -> ClassMap:

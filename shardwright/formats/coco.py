@@ -30,7 +30,7 @@ from shardwright.formats.classes import SHOWN_CLASSES, as_integer, special_label
 from shardwright.formats.image_names import is_text
 from shardwright.formats.json_rows import is_flat
 from shardwright.formats.mask_values import have_ids
-from shardwright.formats.object_content import Content, Entry, Thing, to_json
+from shardwright.formats.object_content import Content, Entry, Thing, corner_box, to_json
 from shardwright.formats.object_values import ObjectError, load_json, one_size, read_id, read_text_size
 from shardwright.formats.objects import ObjectTable
 from shardwright.images.boxes import BAD_BOX, Box
@@ -132,12 +132,15 @@ class CocoJson(CocoTable):
         sizes = _OutlineSizes()
         document = self._load(self._slim_with(sizes))
         sizes.check(self._path)
-        if any(isinstance(category, dict) and category.get("keypoints") for category in document["categories"]):
+        found = [one for one in document["categories"] if isinstance(one, dict)]
+        if any(one.get("keypoints") for one in found):
             self._notes += ("left out: key points of annotations",)
         by_id, broken = self._read_images(document["images"])
         yield from broken
         annotations = document["annotations"]
-        above = self._groups(document["categories"])
+        # Categories that others name as theirs, such as Roboflow's root, are no classes without annotations.
+        owners = {str(one.get("supercategory")) for one in found if one.get("supercategory") != one.get("name")}
+        above = owners & self.ids.keys()
         unknown: set[str] = set()
         for i, one in enumerate(annotations):
             annotations[i] = None
@@ -145,7 +148,9 @@ class CocoJson(CocoTable):
             image = by_id.get(number)
             label = None if image is None else self._labels.get(read_id(one.category))
             shape = None if label is None or one.segmentation in _NO_MASKS else one.segmentation
-            box = None if label is None or one.box is None else _edges(one.box)
+            box: Box | None = None
+            if label is not None and _is_box(one.box):
+                box = corner_box(*one.box)
             problem: AnnotationError | None = None
             if image is None or label is None or (box is None and (shape is None or self._boxes)):
                 problem = None if number in unknown else self._problem(i, one, image)
@@ -189,12 +194,6 @@ class CocoJson(CocoTable):
             by_id[number] = images.setdefault(name if position is None else position, _Image(name, i, [], []))
             by_id[number].entries.append(found)
         return by_id, broken
-
-    def _groups(self, categories: list[Any]) -> set[str]:
-        """Returns categories that others name as theirs, such as Roboflow's root: no classes without annotations."""
-        found = [one for one in categories if isinstance(one, dict)]
-        names = {str(one.get("supercategory")) for one in found if one.get("supercategory") != one.get("name")}
-        return names & self.ids.keys()
 
     def _problem(self, position: int, one: Any, image: _Image | None) -> AnnotationError | None:
         """Returns what is wrong with an annotation that is incomplete; what is of no class needs no box.
@@ -313,12 +312,10 @@ class _OutlineSizes:
         """
         if not self._across:
             return
-        factors = [float(np.median(ratios)) for ratios in (self._across, self._down)]
-        steady = [
-            np.mean(np.abs(np.asarray(ratios) - factor) <= _STEADY * factor)
-            for ratios, factor in zip((self._across, self._down), factors, strict=True)
-        ]
-        if min(steady) >= _NEARLY_ALL and max(abs(factor - 1) for factor in factors) > 2 * _STEADY:
+        ratios = np.array([self._across, self._down], np.float64)
+        factors = np.median(ratios, axis=1)
+        steady = np.mean(np.abs(ratios - factors[:, None]) <= _STEADY * factors[:, None], axis=1)
+        if min(steady) >= _NEARLY_ALL and max(abs(factors - 1)) > 2 * _STEADY:
             raise UsageError(
                 f"{path}: the outlines are {factors[0]:.3g} times as wide and {factors[1]:.3g} times as high as the "
                 "bbox beside them. Were images resized? Scale the one that does not fit the images."
@@ -327,8 +324,3 @@ class _OutlineSizes:
 
 def _is_box(sides: Any) -> bool:
     return isinstance(sides, list) and len(sides) == 4 and all(type(side) in (int, float) for side in sides)
-
-
-def _edges(sides: Any) -> Box | None:
-    """Returns the box of [x, y, width, height]; `None` if it is none."""
-    return Box(sides[0], sides[1], sides[0] + sides[2], sides[1] + sides[3]) if _is_box(sides) else None

@@ -17,7 +17,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from shardwright.errors import AnnotationError, UsageError
-from shardwright.formats.head import Head
 from shardwright.formats.object_content import Content, Entry, Thing, ellipse, polygon, rectangle, shape
 from shardwright.formats.object_values import Fields, ObjectError, read_text_number
 from shardwright.formats.objects import ObjectTable
@@ -39,10 +38,6 @@ class Cvat(ObjectTable):
     """The file of a task."""
 
     format, tool = "cvat_xml", "CVAT's labels"
-
-    @staticmethod
-    def sniff(head: Head) -> str:
-        return "CVAT XML" if head.xml_root == "annotations" else ""
 
     def _entries(self) -> Iterator[Entry]:
         found = _Images()

@@ -13,9 +13,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from shardwright.errors import UsageError
-from shardwright.formats.head import Head
 from shardwright.formats.mask_values import have_ids
-from shardwright.formats.object_content import Content, Entry, Thing, ellipse, polygon, shape
+from shardwright.formats.object_content import Content, Entry, Thing, corner_box, ellipse, polygon, shape
 from shardwright.formats.object_values import (
     Fields,
     ObjectError,
@@ -26,7 +25,6 @@ from shardwright.formats.object_values import (
     read_size,
 )
 from shardwright.formats.objects import ObjectTable
-from shardwright.images.boxes import Box
 
 _WITHOUT_AREA = {
     "points": "sets of points",
@@ -43,10 +41,6 @@ class Datumaro(ObjectTable):
 
     format, tool = "datumaro", "Datumaro's labels"
 
-    @staticmethod
-    def sniff(head: Head) -> str:
-        return "Datumaro JSON" if head.has("items", "categories") else ""
-
     def _entries(self) -> Iterator[Entry]:
         document = load_json(self._path, "Datumaro", self._bytes)
         try:
@@ -58,7 +52,11 @@ class Datumaro(ObjectTable):
             raise UsageError(f"{self._path}: {error}. Export Datumaro again.") from None
         subset = os.path.splitext(self.name)[0]
         for i, item in enumerate(items):
-            yield Entry(_names(item, subset), f"{self.name}, items[{i}]", item)
+            members = item if isinstance(item, dict) else {}
+            image = members.get("image")
+            name = (image.get("path") if isinstance(image, dict) else None) or members.get("id")
+            names = [f"{subset}/{name}", name] if isinstance(name, str) and name.strip() else []
+            yield Entry(names, f"{self.name}, items[{i}]", item)
 
     def _content(self, raw: Any) -> Content:
         item = Fields(raw, "the item")
@@ -90,14 +88,6 @@ class Datumaro(ObjectTable):
         return number if have_ids(self._classes) else self.declared[int(number)]
 
 
-def _names(item: Any, subset: str) -> list[str]:
-    """Returns what may be the name of an item's image."""
-    found = item if isinstance(item, dict) else {}
-    image = found.get("image")
-    name = (image.get("path") if isinstance(image, dict) else None) or found.get("id")
-    return [f"{subset}/{name}", name] if isinstance(name, str) and name.strip() else []
-
-
 def _thing(kind: str, one: Fields, label: str) -> Thing:
     if kind == "mask":
         code = one.inside("rle")
@@ -112,7 +102,7 @@ def _thing(kind: str, one: Fields, label: str) -> Thing:
         raise ObjectError(f"{one.where}: {ascii(kind)[:40]} is no shape that is read")
     if len(numbers) != 4:
         raise ObjectError(f"{one.where}: the {kind} has {len(numbers)} numbers, not 4")
-    left, top, third, fourth = numbers
-    if kind == "ellipse":
-        return ellipse(label, (left + third) / 2, (top + fourth) / 2, (third - left) / 2, (fourth - top) / 2)
-    return Thing(label, None, Box(left, top, left + third, top + fourth))
+    if kind == "bbox":
+        return Thing(label, None, corner_box(*numbers))
+    left, top, right, bottom = numbers
+    return ellipse(label, (left + right) / 2, (top + bottom) / 2, (right - left) / 2, (bottom - top) / 2)

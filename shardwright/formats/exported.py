@@ -16,6 +16,9 @@ from shardwright.formats.image_names import NameIndex
 from shardwright.formats.tables import json_lines
 from shardwright.storage import Listing
 
+# JSON has no infinities, which are texts.
+_TYPES = {"bytes": (str,), "int64": (int,), "float32": (int, float, str)}
+
 
 class Exported(AnnotationFormat):
     """Annotations in their own format, and further features.
@@ -68,16 +71,12 @@ class Exported(AnnotationFormat):
 
 def _values(features: Mapping[str, Any], kinds: Mapping[str, str]) -> dict[str, list[Any]]:
     """Returns the values of the features that `export.json` names."""
-    found = {}
-    for name, values in features.items():
-        if name in kinds:
-            allowed = {"bytes": (str,), "int64": (int,), "float32": (int, float, str)}[kinds[name]]
-            if not isinstance(values, list) or not all(isinstance(value, allowed) for value in values):
-                raise ValueError(name)
-            if kinds[name] == "float32":
-                for value in values:
-                    float(value)
-            found[name] = values
+    found = {name: values for name, values in features.items() if name in kinds}
+    for name, values in found.items():
+        if not isinstance(values, list) or not all(isinstance(value, _TYPES[kinds[name]]) for value in values):
+            raise ValueError(name)
+        for value in values if kinds[name] == "float32" else ():
+            float(value)
     return found
 
 

@@ -32,8 +32,9 @@ from shardwright.formats.mask_names import (
     pattern_names,
     suffix_pairs,
 )
-from shardwright.formats.pascal_voc import MASKS, OBJECTS
 from shardwright.formats.registry import decide
+from shardwright.formats.signs import VOC_MASKS as MASKS
+from shardwright.formats.signs import VOC_OBJECTS as OBJECTS
 from shardwright.label_formats import MASKS as MASK_FOLDER
 from shardwright.storage import Listing
 

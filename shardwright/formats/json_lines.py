@@ -26,9 +26,9 @@ from shardwright.errors import UsageError
 from shardwright.formats.base import Request, Survey
 from shardwright.formats.head import Head
 from shardwright.formats.image_names import address_path
-from shardwright.formats.json_rows import flat_rows, is_document, read_document
+from shardwright.formats.json_rows import flat_rows, read_document
 from shardwright.formats.listed_boxes import OBJECTS, BoxForm, read_boxes, read_class
-from shardwright.formats.object_content import FRACTIONS, Content, Entry, Thing, polygon, rectangle
+from shardwright.formats.object_content import FRACTIONS, Content, Entry, Thing, corner_box, polygon, rectangle
 from shardwright.formats.object_values import Fields, ObjectError, load_json, read_points
 from shardwright.formats.objects import ObjectTable
 from shardwright.formats.parquet import ParquetFile, is_parquet
@@ -49,18 +49,13 @@ class _Lines(ObjectTable):
         self._bytes = given.content
 
     def _entries(self) -> Iterator[Entry]:
-        for number, raw in json_lines(self._path, self._bytes):
-            names = self._names_in(raw) if isinstance(raw, dict) else []
-            yield Entry(names, f"{self.name}, line {number}", raw)
+        return (self._entry(f"line {number}", raw) for number, raw in json_lines(self._path, self._bytes))
 
-    def _content(self, raw: Any) -> Content:
+    def _entry(self, place: str, raw: Any) -> Entry:
+        where = f"{self.name}, {place}"
         if not isinstance(raw, dict):
-            raise ObjectError("is not a JSON object")
-        return self._line(raw)
-
-    @abstractmethod
-    def _line(self, found: Mapping[str, Any]) -> Content:
-        """Reads a line."""
+            return Entry([], where, ObjectError("is not a JSON object"))
+        return Entry(self._names_in(raw), where, raw)
 
     @abstractmethod
     def _names_in(self, found: Mapping[str, Any]) -> Sequence[str]:
@@ -71,21 +66,6 @@ class LabelJsonl(_Lines):
     """A label table: a class, a list of classes, or boxes for each image."""
 
     format, tool, finds_unit = "label_jsonl", "the label table", True
-
-    @staticmethod
-    def sniff(head: Head) -> str:
-        names = list(head.first_line or ())
-        if head.parquet is not None:
-            columns = head.parquet.columns
-            nested = {column.name for column in columns if column.nested}
-            names = [column.name for column in columns]
-            listed = OBJECTS in nested or choose_role(LABEL, names, {}) in nested
-            names = names if listed and not any(column.image for column in columns) else []
-        if is_document(head):
-            return "JSON with the classes of images"
-        labeled = bool(choose_role(LABEL, names, {})) or OBJECTS in names
-        labeled = labeled and bool(choose_role(IMAGE, names, {}))
-        return "JSON lines with a class or boxes for each image" if labeled else ""
 
     def __init__(self, given: Request) -> None:
         super().__init__(given)
@@ -106,11 +86,8 @@ class LabelJsonl(_Lines):
             document = load_json(self._path, "the tool that wrote it", self._bytes)
             rows, self._fractions = read_document(document) or flat_rows(document, self._path)
         else:
-            yield from super()._entries()
-            return
-        for number, row in enumerate(rows, 1):
-            names = self._names_in(row) if isinstance(row, dict) else []
-            yield Entry(names, f"{self.name}, row {number}", row)
+            return super()._entries()
+        return (self._entry(f"row {number}", row) for number, row in enumerate(rows, 1))
 
     def _names_in(self, found: Mapping[str, Any]) -> Sequence[str]:
         name = found.get(choose_role(IMAGE, list(found), self._columns))
@@ -118,17 +95,16 @@ class LabelJsonl(_Lines):
             return []
         return [self._folder + name, name] if self._folder else [name]
 
-    def _line(self, found: Mapping[str, Any]) -> Content:
-        image, label = (choose_role(role, list(found), self._columns) for role in (IMAGE, LABEL))
-        value = found.get(label)
+    def _content(self, raw: Mapping[str, Any]) -> Content:
+        image, label = (choose_role(role, list(raw), self._columns) for role in (IMAGE, LABEL))
+        value = raw.get(label)
         tags = [read_class(one) for one in (value if isinstance(value, list) else [] if value is None else [value])]
-        left = Counter({f"members {ascii(name)[:_SHOWN]}": 1 for name in found if name not in (image, label, OBJECTS)})
+        left = Counter({f"members {ascii(name)[:_SHOWN]}": 1 for name in raw if name not in (image, label, OBJECTS)})
         things: list[Thing] = []
-        for box in read_boxes(found[OBJECTS]) if found.get(OBJECTS) is not None else ():
+        for box in read_boxes(raw[OBJECTS]) if raw.get(OBJECTS) is not None else ():
             if not self._fractions:
                 self._form.add(box.numbers)
-            x, y, width, height = box.numbers
-            things.append(rectangle(box.label, Box(x, y, x + width, y + height)))
+            things.append(rectangle(box.label, corner_box(*box.numbers)))
         return Content(things, tags, boxes_in=FRACTIONS if self._fractions else None, left_out=left)
 
     def survey(self) -> Survey:
@@ -167,16 +143,12 @@ class VertexJsonl(_Lines):
 
     format, tool = "vertex_jsonl", "Vertex AI"
 
-    @staticmethod
-    def sniff(head: Head) -> str:
-        return "Vertex AI JSON lines" if head.has("imageGcsUri") else ""
-
     def _names_in(self, found: Mapping[str, Any]) -> Sequence[str]:
         return [address_path(found.get("imageGcsUri"))]
 
-    def _line(self, found: Mapping[str, Any]) -> Content:
-        line = Fields(found)
-        single = [line.inside("classificationAnnotation")] if found.get("classificationAnnotation") else []
+    def _content(self, raw: Mapping[str, Any]) -> Content:
+        line = Fields(raw)
+        single = [line.inside("classificationAnnotation")] if raw.get("classificationAnnotation") else []
         tags = [tag.name("displayName") for tag in (*single, *line.each("classificationAnnotations", default=[]))]
         things = []
         for box in line.each("boundingBoxAnnotations", "box", []):
@@ -184,10 +156,10 @@ class VertexJsonl(_Lines):
             texts = any(isinstance(box.get(side), str) for side in _SIDES)
             edges = Fields(box.members, box.where, texts=texts).numbers(*_SIDES)
             things.append(Thing(box.name("displayName"), None, Box(*edges)))
-        others = [name for name in found if name not in _VERTEX and name.endswith(("Annotation", "Annotations"))]
+        others = [name for name in raw if name not in _VERTEX and name.endswith(("Annotation", "Annotations"))]
         if others and not (things or tags):
             raise ObjectError(f"has {others[0]}, which are not read; export masks, and give their folder")
-        resources = found.get("dataItemResourceLabels") or {}
+        resources = raw.get("dataItemResourceLabels") or {}
         split = str(resources.get(_ML_USE, "")) if isinstance(resources, dict) else ""
         split = {"training": "train", "validation": "eval"}.get(split, split)
         return Content(things, tags, boxes_in=FRACTIONS, split=split)
@@ -198,18 +170,14 @@ class Labelbox(_Lines):
 
     format, tool = "labelbox", "Labelbox"
 
-    @staticmethod
-    def sniff(head: Head) -> str:
-        return "Labelbox JSON lines" if head.has("data_row") else ""
-
     def _names_in(self, found: Mapping[str, Any]) -> Sequence[str]:
         row = found.get("data_row")
         row = row if isinstance(row, dict) else {}
         named = [row[key] for key in ("global_key", "external_id") if isinstance(row.get(key), str)]
         return [*named, address_path(row.get("row_data"))]
 
-    def _line(self, found: Mapping[str, Any]) -> Content:
-        line = Fields(found)
+    def _content(self, raw: Mapping[str, Any]) -> Content:
+        line = Fields(raw)
         given = [Fields(project, "a project").listed("labels") for project in line.inside("projects").members.values()]
         labels = [Fields(label, "a label") for labels in given for label in labels]
         if len(labels) > 1:
@@ -231,8 +199,7 @@ class Labelbox(_Lines):
 def _labelbox_thing(one: Fields, left_out: Counter[str]) -> Thing | None:
     label = one.name("name")
     if "bounding_box" in one.members:
-        left, top, width, height = one.inside("bounding_box").numbers("left", "top", "width", "height")
-        return rectangle(label, Box(left, top, left + width, top + height))
+        return rectangle(label, corner_box(*one.inside("bounding_box").numbers("left", "top", "width", "height")))
     if "polygon" in one.members:
         corners = [(point.number("x"), point.number("y")) for point in one.each("polygon", "point")]
         return Thing(label, polygon(read_points(corners, one.place("polygon"))))

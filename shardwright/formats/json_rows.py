@@ -85,8 +85,14 @@ def read_document(document: Any) -> Document | None:
     if has_image_ending(names[0]):
         return Document({IMAGE: name, LABEL: value} for name, value in document.items())
     first = document[names[0]]
-    named = isinstance(first, list) and first and isinstance(first[0], str) and _is_path(first[0])
-    return Document(_by_class(document)) if named and not all(map(split_word, names)) else None
+    path = first[0] if isinstance(first, list) and first and isinstance(first[0], str) else ""
+    if not (has_image_ending(path) or "/" in path) or all(map(split_word, names)):
+        return None
+    images: dict[str, list[str]] = {}
+    for label, paths in document.items():
+        for path in paths if isinstance(paths, list) else ():
+            images.setdefault(str(path), []).append(label)
+    return Document({IMAGE: path, LABEL: labels} for path, labels in images.items())
 
 
 def is_flat(document: Any) -> bool:
@@ -124,10 +130,6 @@ def _is_row(entry: Any) -> bool:
     return not any(isinstance(one, dict) for one in listed)
 
 
-def _is_path(name: str) -> bool:
-    return has_image_ending(name) or "/" in name
-
-
 def _by_columns(document: Mapping[str, Any]) -> Iterator[Row]:
     """Yields the rows of a document of columns; one of a single image has its values in place of them."""
     columns = {name: value for name, value in document.items() if isinstance(value, dict | list)}
@@ -136,14 +138,6 @@ def _by_columns(document: Mapping[str, Any]) -> Iterator[Row]:
         return
     lists = [list(value.values()) if isinstance(value, dict) else value for value in columns.values()]
     yield from (dict(zip(columns, row, strict=True)) for row in zip(*lists, strict=False))
-
-
-def _by_class(document: Mapping[str, Any]) -> Iterator[Row]:
-    images: dict[str, list[str]] = {}
-    for label, names in document.items():
-        for name in names if isinstance(names, list) else ():
-            images.setdefault(str(name), []).append(label)
-    yield from ({IMAGE: name, LABEL: labels} for name, labels in images.items())
 
 
 def _fiftyone(classes: list[Any], labels: Mapping[str, Any]) -> Iterator[Row]:

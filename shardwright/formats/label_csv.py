@@ -17,11 +17,13 @@ from typing import NamedTuple
 from shardwright.config.input import LabelsConfig
 from shardwright.dataset.manifest import MULTI, SINGLE
 from shardwright.errors import Reading, UsageError
-from shardwright.formats.base import Survey
-from shardwright.formats.classes import as_integer
+from shardwright.formats.base import Survey, shorten
+from shardwright.formats.classes import SHOWN_CLASSES, ClassMap, as_integer, check_names
 from shardwright.formats.columns import SEPARATORS, separator_name, split_list
 from shardwright.formats.rows import CsvFormat, RawAnnotation, TableInput
+from shardwright.formats.table_values import flag
 from shardwright.formats.tables import IMAGE, LABEL, TableRow, label_columns, reduce_header
+from shardwright.running.progress import counted
 from shardwright.storage.fingerprint import text_number
 
 _NEVER_IN_NAMES = ("|", ";")
@@ -72,7 +74,7 @@ class LabelCsv(LabelTable):
         self._options = given.options
         self._guess = SeparatorGuess(False)
         # Columns that may hold the names of the classes whose ids are read.
-        ids, taken = (given.classes or {}).values(), (*given.columns.values(), *given.captions)
+        ids, taken = (given.classes or {}).values(), (*given.found.roles.values(), *given.found.captions)
         self._name_columns = label_columns(given.table, taken) if any(n is not None for n in ids) else []
 
     def survey(self) -> Survey:
@@ -96,9 +98,7 @@ class LabelCsv(LabelTable):
             problem = f"its classes are a text of {len(field):,} characters; at most {_LONGEST_FIELD:,} are read"
             return RawAnnotation(row.line, name, self._names.find(name), problem=problem)
         labels = self._guess.split(field)
-        problem = "names no image" if not name.strip() else ""
-        if not labels and not self._guess.multi:
-            problem = problem or "names no class"
+        problem = "" if labels or self._guess.multi else "names no class"
         for column in self._name_columns:
             self._check_name(row, column, labels)
         return RawAnnotation(row.line, name, self._names.find(name), labels, problem=problem)
@@ -152,6 +152,43 @@ class LabelCsv(LabelTable):
                 differs[image] |= first[image] not in (0, number)
                 first[image] = first[image] or number
         return fields, len(first) - first.count(0), sum(differs)
+
+
+class OneHotCsv(LabelTable):
+    """A column for each class, see `table_values`; classes are in the order of the columns."""
+
+    def __init__(self, given: TableInput) -> None:
+        super().__init__(given)
+        assert given.found.one_hot is not None, "detected"
+        self._one_hot = given.found.one_hot
+        self.kind = MULTI if self._one_hot.multi else SINGLE
+
+    def resolved(self, options: LabelsConfig) -> LabelsConfig:
+        return replace(super().resolved(options), multi_label=self._one_hot.multi)
+
+    def _take_apart(self, row: TableRow) -> RawAnnotation:
+        name = row.fields[self._columns[IMAGE]]
+        problem = ""
+        labels = []
+        for i, label in self._one_hot.columns.items():
+            value = flag(row.fields[i])
+            if value == 1:
+                labels.append(label)
+            elif value != self._one_hot.zero:
+                found = f"column {label} holds {row.fields[i][:_SHOWN]!r}, neither 1 nor {self._one_hot.zero}"
+                problem = problem or found
+        if not self._one_hot.multi and len(labels) != 1:
+            problem = problem or f"names {'several classes' if labels else 'no class'}"
+        return RawAnnotation(row.line, name, self._names.find(name), tuple(labels), problem=problem)
+
+    def _map_classes(self, values: Mapping[str, str]) -> ClassMap:
+        del values
+        headers = tuple(self._one_hot.columns.values())
+        check_names(dict.fromkeys(headers, f"{self._path}, header"))
+        names = headers if self._classes is None else tuple(self._classes)
+        shown = shorten([repr(name) for name in names], SHOWN_CLASSES)
+        note = (f"{counted(len(names), 'class', 'classes')} detected, in the order of the columns: {shown}",)
+        return ClassMap(names, {name: i for i, name in enumerate(names)}, note if self._classes is None else ())
 
 
 class SeparatorGuess(NamedTuple):

@@ -27,7 +27,6 @@ from urllib.parse import parse_qs, urlsplit
 
 from shardwright.errors import UsageError
 from shardwright.formats.base import Request, Survey
-from shardwright.formats.head import Head
 from shardwright.formats.image_names import address_path
 from shardwright.formats.object_content import Content, Entry, Thing, ellipse, polygon, rectangle, shape
 from shardwright.formats.object_values import (
@@ -57,11 +56,6 @@ class LabelStudio(ObjectTable):
     """The tasks of a project."""
 
     format, tool, finds_unit = "label_studio", "Label Studio", True
-
-    @staticmethod
-    def sniff(head: Head) -> str:
-        known = head.has("data", "annotations") or head.has("data", "predictions")
-        return "Label Studio JSON" if known else ""
 
     def __init__(self, given: Request) -> None:
         super().__init__(given)
@@ -286,11 +280,11 @@ def _tags(annotations: Any) -> Iterator[str]:
 def _pictures(data: Mapping[str, Any]) -> dict[str, list[str]]:
     """Returns the members of a task's data that are images: the address, or those of a list of pages."""
     found = {member: value if isinstance(value, list) else [value] for member, value in data.items()}
-    return {member: texts for member, texts in found.items() if texts and all(_is_image(member, one) for one in texts)}
 
+    def is_image(member: str, text: Any) -> bool:
+        return isinstance(text, str) and (member == _IMAGE or posixpath.splitext(text)[1].lower() in IMAGE_ENDINGS)
 
-def _is_image(member: str, text: Any) -> bool:
-    return isinstance(text, str) and (member == _IMAGE or posixpath.splitext(text)[1].lower() in IMAGE_ENDINGS)
+    return {member: texts for member, texts in found.items() if texts and all(is_image(member, one) for one in texts)}
 
 
 def _names(address: str) -> list[str]:

@@ -16,7 +16,6 @@ import posixpath
 from collections import Counter
 from collections.abc import Sequence
 
-from shardwright.formats.head import Head
 from shardwright.formats.image_names import key_stem
 from shardwright.formats.object_content import Content, Thing, ellipse, polygon, shape, to_json
 from shardwright.formats.object_values import Fields, ObjectError, parse_json
@@ -32,10 +31,6 @@ class LabelMe(ObjectFiles):
 
     format, tool, states_name = "labelme", "LabelMe", True
     folder = "of LabelMe's"
-
-    @staticmethod
-    def sniff(head: Head) -> str:
-        return "LabelMe JSON, a file for each image" if head.has("shapes", "imagePath") else ""
 
     def _names_in(self, number: int, data: bytes) -> Sequence[str]:
         key = self._files.keys[number]
@@ -66,21 +61,16 @@ class LabelMe(ObjectFiles):
             if found is None:
                 continue
             before = groups.setdefault((found.label, group), len(things)) if type(group) is int else len(things)
-            joined = _join(things[before], found) if before < len(things) else None
-            if joined is None:
-                things.append(found)
+            parts = [_outlines(part) for part in (*things[before : before + 1], found)]
+            if len(parts) > 1 and all(parts):
+                things[before] = Thing(found.label, to_json([*parts[0], *parts[1]]))
             else:
-                things[before] = joined
+                things.append(found)
         return content
 
 
-def _join(one: Thing, other: Thing) -> Thing | None:
-    """Returns two parts of an object as one; `None` where one is not of polygons or a rectangle."""
-    parts = [_outlines(part) for part in (one, other)]
-    return Thing(one.label, to_json([*parts[0], *parts[1]])) if all(parts) else None
-
-
 def _outlines(thing: Thing) -> list[list[float]]:
+    """Returns the outlines of an object; none where it is not of polygons or a rectangle."""
     if thing.shape is None and thing.box is not None:
         left, top, right, bottom = thing.box
         return [[left, top, right, top, right, bottom, left, bottom]]

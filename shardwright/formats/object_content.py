@@ -37,7 +37,7 @@ class Entry(NamedTuple):
     other: str = ""
 
 
-@dataclass
+@dataclass(slots=True)
 class Content:
     """The annotations of an image.
 
@@ -56,6 +56,21 @@ class Content:
     boxes_in: tuple[int, int] | None = None
     split: str = ""
     left_out: Counter[str] = field(default_factory=Counter)
+
+    def drop_repeats(self) -> int:
+        """Drops objects that are exactly another one; returns how many these are."""
+        things: dict[tuple[Any, ...], Thing] = {}
+        for thing in self.things:
+            things.setdefault((thing.label, thing.shape, thing.box, thing.file, thing.row), thing)
+        repeated, self.things = len(self.things) - len(things), list(things.values())
+        return repeated
+
+    def outline(self, thing: Thing) -> str:
+        """Returns the outline of an object, or of its box, as a shape."""
+        if thing.shape is not None:
+            return thing.shape
+        assert thing.box is not None, "an object has an outline or a box"
+        return fractions(corners(thing.box)) if self.boxes_in == FRACTIONS else polygon(corners(thing.box))
 
     def sort_layers(self) -> Content:
         """Puts the objects into the order of their layers: a hole is a hole in what is below it."""
@@ -113,6 +128,11 @@ def rectangle(label: str, box: Box, degrees: float = 0, around: tuple[float, flo
     cos, sin = math.cos(math.radians(degrees)), math.sin(math.radians(degrees))
     moved = [(x - left, y - top) for x, y in corners(box)]
     return Thing(label, polygon((left + x * cos - y * sin, top + x * sin + y * cos) for x, y in moved))
+
+
+def corner_box(x: float, y: float, width: float, height: float) -> Box:
+    """Returns the box of a first corner and a size."""
+    return Box(x, y, x + width, y + height)
 
 
 def corners(box: Box) -> list[tuple[float, float]]:

@@ -6,17 +6,17 @@ import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 from shardwright.errors import AnnotationError, UsageError
 from shardwright.formats.image_names import is_text
-from shardwright.images.boxes import Box
 from shardwright.storage import limits, open_table
 from shardwright.untrusted.budget import OverBudget
 from shardwright.untrusted.json_text import parse_untrusted_json
 
 _SHOWN = 60
-_LARGEST = 2.0**31
+_LARGEST, _NUMBERS = 2.0**31, frozenset((int, float))
 _UNKNOWN = frozenset(("", "None", "nan", "NaN", "0", "0.0", "-1", "-1.0"))
 # Whether the first coordinate of an outline may be in the first pixel: cheaper than to read all outlines again.
 may_be_fractions = re.compile(r"\[\[-?(?:[01]?\.\d+(?:e-\d+)?|[01]|\d(?:\.\d+)?e-\d+),").match
@@ -48,14 +48,6 @@ def read_text_number(value: object, what: str) -> float:
         return read_number(float(str(value)), what)
     except ValueError:
         raise ObjectError(f"{what} is {ascii(value)[:_SHOWN]}, not a number") from None
-
-
-def read_corner_box(value: object, what: str) -> Box:
-    """Returns the box of [x, y, width, height]; see `read_number`."""
-    sides = [read_number(side, what) for side in read_list(value, what)]
-    if len(sides) != 4:
-        raise ObjectError(f"{what} has {len(sides)} numbers, not [x, y, width, height]")
-    return Box(sides[0], sides[1], sides[0] + sides[2], sides[1] + sides[3])
 
 
 def check_fraction(number: float, where: str) -> None:
@@ -124,6 +116,11 @@ def read_points(value: object, what: str, least: int = 3) -> list[tuple[float, f
     if not isinstance(value, list) or len(value) < least:
         count = f"has {len(value)} points" if isinstance(value, list) else f"is {ascii(value)[:_SHOWN]}"
         raise ObjectError(f"{what} {count}; it needs at least {least}")
+    if {*map(type, value)} <= {list, tuple} and {*map(len, value)} <= {2}:
+        numbers = [*chain.from_iterable(value)]
+        # All at once, which takes a third of the time of a call for each. A sum with NaN is not below anything.
+        if {*map(type, numbers)} <= _NUMBERS and sum(map(abs, numbers)) <= _LARGEST:
+            return list(zip(map(float, numbers[::2]), map(float, numbers[1::2]), strict=True))
     points = []
     for point in value:
         if not isinstance(point, (list, tuple)) or len(point) != 2:
@@ -227,7 +224,7 @@ class Fields:
         """Returns a coordinate or a length; see `read_number`."""
         value = self._value(name, default)
         # The place is for messages: to write it takes longer than to read a number.
-        if type(value) in (int, float) and -_LARGEST <= value <= _LARGEST:
+        if type(value) in _NUMBERS and -_LARGEST <= value <= _LARGEST:
             return float(value)
         return self._number(value, self.place(name))
 
@@ -241,7 +238,8 @@ class Fields:
 
     def listed(self, name: str, default: object = None) -> list[Any]:
         """Returns a list."""
-        return read_list(self._value(name, default), self.place(name))
+        value = self._value(name, default)
+        return value if isinstance(value, list) else read_list(value, self.place(name))
 
     def points(self, name: str, least: int = 3) -> list[tuple[float, float]]:
         """Returns points; see `read_points`."""

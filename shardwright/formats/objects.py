@@ -12,11 +12,13 @@ An image with several classes, or with none where others have some, makes the se
 
 from __future__ import annotations
 
+import gc
 import json
 from abc import abstractmethod
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from contextlib import suppress
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, ClassVar, NamedTuple
 
@@ -40,9 +42,9 @@ from shardwright.formats.base import (
     shorten,
 )
 from shardwright.formats.classes import MOST_CLASSES, SHOWN_CLASSES, ClassMap, check_names, map_classes, special_label
-from shardwright.formats.image_names import base_stem, is_text
+from shardwright.formats.image_names import is_text
 from shardwright.formats.listed_boxes import SIZES, misread
-from shardwright.formats.object_content import Content, Entry, Thing, corners, fractions, polygon
+from shardwright.formats.object_content import Content, Entry, Thing
 from shardwright.formats.object_values import ObjectError, check_pixels, may_be_fractions
 from shardwright.images.boxes import BAD_BOX, BEYOND_IMAGE, Box, box_features, box_values
 from shardwright.masks.coco_segmentation import CocoMasks, mask_text
@@ -99,8 +101,6 @@ class ObjectFormat(AnnotationFormat):
         self._map = ClassMap((), {})
         self._special: dict[str, int] = {}
         self._kept: list[_Kept] = []
-        # Images that input.exclude leaves out.
-        self._left_out = frozenset(map(base_stem, given.images.paths))
         self._where: dict[int, str] = {}
         self._rejected: Mapping[int, Refusal] = {}
         self._by_other = False
@@ -122,27 +122,42 @@ class ObjectFormat(AnnotationFormat):
         """
 
     def survey(self) -> Survey:
+        # What is read is kept, and has no cycles: to look for some takes a third of the time.
+        collected = gc.isenabled()
+        gc.disable()
+        try:
+            return self._survey()
+        finally:
+            if collected:
+                gc.enable()
+
+    def _survey(self) -> Survey:
         survey = Survey(classes=(), listed=bytearray(len(self._images.keys)), rejected={})
         self._rejected = survey.rejected
         used: dict[str, str] = {}
         left_out: Counter[str] = Counter()
         missing: dict[str, Refusal] = {}
         images = _Images()
-        for entry, content in self._read_included():
-            position, other = self._position(entry), self._other_position(entry)
+        for entry, content in self._read():
+            position, other = self._position(entry), None
+            with suppress(UsageError):  # Several images have the name, so that it says nothing.
+                other = self._names.find(entry.other) if entry.other else None
+            if position is None and self._excludes(entry.names):
+                continue
             images.add(entry.where, position, other)
             position = other if self._by_other and other is not None else position
-            if any(entry.names[:1]) and len(survey.names) < SHOWN_NAMES and entry.names[0] not in survey.names:
-                survey.names.append(entry.names[0])
+            name = entry.names[0] if entry.names else ""
+            if name and len(survey.names) < SHOWN_NAMES and name not in survey.names:
+                survey.names.append(name)
             if position is not None:
                 survey.listed[position] = 1
             if isinstance(content, AnnotationError):
                 self._reject(survey, position, entry.where, content.code, f"{entry.where}: {content}")
                 continue
-            left_out.update(content.left_out)
+            if content.left_out:
+                left_out.update(content.left_out)
             self._note_classes(used, content, entry.where)
             if position is None:
-                name = entry.names[0] if entry.names else ""
                 reason = f"{entry.where} names {name!a}, but there is no such image{self._names.alike(name)}"
                 key = name if name and not self.by_file and is_text(name) else entry.where
                 missing.setdefault(key, Refusal(key, MISSING_IMAGE, reason if name else "names no image"))
@@ -151,21 +166,36 @@ class ObjectFormat(AnnotationFormat):
                 self._reject(survey, position, entry.where, "annotated_twice", reason)
             else:
                 self._where[position] = entry.where
-                content, repeated = _without_repeats(content) if self._boxes else (content, 0)
-                left_out["objects that another one of the image repeats"] += repeated
+                if self._boxes:
+                    left_out["objects that another one of the image repeats"] += content.drop_repeats()
                 self._kept.append(_Kept(position, content))
                 if content.split:
                     survey.splits[position] = content.split
         survey.refused += missing.values()
         if images.differ and not self._by_other and images.choose_other(self._path, self._images.keys):
             self._by_other, self._kept, self._where = True, [], {}
-            return self.survey()
+            return self._survey()
+        self._note_all(survey, images, used, left_out)
+        self._where = {}
+        return survey
+
+    def _note_all(self, survey: Survey, images: _Images, used: Mapping[str, str], left_out: Mapping[str, int]) -> None:
+        """Decides, when all was read, on classes, boxes and notes.
+
+        Raises:
+            UsageError: all is broken, or of another task.
+        """
         if images.differ:
             files = counted(images.differ, "file names", "files name")
             rule = "the names of the files count" if self._by_other == self.states_name else "what is in them counts"
             self._notes += (f"{self.name}: {files} the image of another one; {rule}, by which fewer have none",)
         self._kept = [one for one in self._kept if one.position not in survey.rejected]
-        self._check_any(survey)
+        # A message about missing classes would not help where all is broken.
+        broken = sorted(survey.rejected.items())
+        if broken and not any(content.things or content.tags for _, content in self._kept):
+            _, (key, _, reason) = broken[0]
+            every = f"all {len(broken)} annotations" if len(broken) > 1 else "the only annotation"
+            raise UsageError(f"{self._path}: {every} cannot be used. The first, of {key}: {reason}.")
         notes = [f"left out: {count} {what}" for what, count in sorted(left_out.items()) if count]
         notes += self._check_task(survey)
         self._map = self._map_classes(used)
@@ -178,15 +208,6 @@ class ObjectFormat(AnnotationFormat):
         if self._boxes:
             survey.features = box_features(self.flags)
             self._check_boxes(survey)
-        self._where = {}
-        return survey
-
-    def _read_included(self) -> Iterator[tuple[Entry, Content | AnnotationError]]:
-        """Yields what `_read` does, without the annotations of images that `input.exclude` leaves out."""
-        for entry, content in self._read():
-            excluded = self._left_out and any(base_stem(name) in self._left_out for name in entry.names)
-            if not excluded or self._position(entry) is not None:
-                yield entry, content
 
     def annotations(self) -> Iterator[Annotation]:
         labels = {**self._map.index, **(self._special if self._masks else {})}
@@ -203,7 +224,7 @@ class ObjectFormat(AnnotationFormat):
                     continue
                 text = None
                 if self._masks:
-                    text = thing.file or mask_text(content.size, thing.shape or _rectangle(thing, content))
+                    text = thing.file or mask_text(content.size, content.outline(thing))
                 row = NO_ROW if text and thing.file else i if thing.row == NO_ROW else thing.row
                 if self._boxes and label >= 0:
                     yield Annotation(position, label, text, row, self._box(position, content, thing), size)
@@ -237,18 +258,6 @@ class ObjectFormat(AnnotationFormat):
         places = (find(name) for find in ways for name in entry.names if name)
         return next((place for place in places if place is not None), None)
 
-    def _other_position(self, entry: Entry) -> int | None:
-        try:
-            return self._names.find(entry.other) if entry.other else None
-        except UsageError:  # Several images have the name, so that it says nothing.
-            return None
-
-    def _reject(self, survey: Survey, position: int | None, where: str, code: str, reason: str) -> None:
-        if position is None:
-            survey.refused.append(Refusal(where, code, reason))
-        else:
-            survey.rejected.setdefault(position, Refusal(self._images.keys[position], code, reason))
-
     def _note_classes(self, used: dict[str, str], content: Content, where: str) -> None:
         for thing in content.things if self._masks or self._boxes else ():
             if thing.label in used or thing.label in self._special:
@@ -267,18 +276,6 @@ class ObjectFormat(AnnotationFormat):
 
     def _place(self, thing: Thing, where: str) -> str:
         return where if thing.row == NO_ROW else f"{self.name}, annotations[{thing.row}]"
-
-    def _check_any(self, survey: Survey) -> None:
-        """Shows what is wrong where that is so of every image: a message about missing classes would not help.
-
-        Raises:
-            UsageError: all annotations of images of the listing are broken.
-        """
-        broken = sorted(survey.rejected.items())
-        if broken and not any(content.things or content.tags for _, content in self._kept):
-            _, (key, _, reason) = broken[0]
-            every = f"all {len(broken)} annotations" if len(broken) > 1 else "the only annotation"
-            raise UsageError(f"{self._path}: {every} cannot be used. The first, of {key}: {reason}.")
 
     def _check_task(self, survey: Survey) -> list[str]:
         """Compares what is annotated with what is wanted; returns notes about what is left out.
@@ -524,16 +521,3 @@ class _Images:
 def ending_with(listing: Listing, ending: str) -> Listing:
     """Returns the files of a listing that have an ending, in upper case too."""
     return listing.part([i for i, key in enumerate(listing.keys) if key.lower().endswith(ending)])
-
-
-def _without_repeats(content: Content) -> tuple[Content, int]:
-    """Returns an image's annotations without objects that are exactly another one, and how many these are."""
-    things: dict[tuple[Any, ...], Thing] = {}
-    for thing in content.things:
-        things.setdefault((thing.label, thing.shape, thing.box, thing.file, thing.row), thing)
-    return replace(content, things=list(things.values())), len(content.things) - len(things)
-
-
-def _rectangle(thing: Thing, content: Content) -> str:
-    assert thing.box is not None, "an object has an outline or a box"
-    return fractions(corners(thing.box)) if content.boxes_in == (1, 1) else polygon(corners(thing.box))

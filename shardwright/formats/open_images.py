@@ -15,24 +15,24 @@ from __future__ import annotations
 
 import csv
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 from shardwright.errors import UsageError
 from shardwright.formats.base import Request
-from shardwright.formats.head import Head
 from shardwright.formats.image_names import FileEnds
 from shardwright.formats.mask_values import MaskFiles
 from shardwright.formats.object_content import FRACTIONS, Content, Entry, Thing
-from shardwright.formats.object_values import Fields, ObjectError, whole_row
+from shardwright.formats.object_values import ObjectError, whole_row
 from shardwright.formats.objects import ObjectTable
 from shardwright.formats.panoptic import FileMasks
+from shardwright.formats.signs import OPEN_IMAGES_COLUMNS, OPEN_IMAGES_KINDS, is_open_images
 from shardwright.formats.tables import Table, rows_by_name
 from shardwright.images.boxes import Box
 from shardwright.storage import Listing, is_folder, list_inputs, list_names, open_table
 from shardwright.storage.limits import MOST_LIST_BYTES
 
-IMAGE, CLASS, CONFIDENCE, MASK = "ImageID", "LabelName", "Confidence", "MaskPath"
+(IMAGE, CLASS), (CONFIDENCE, MASK, _) = OPEN_IMAGES_COLUMNS, OPEN_IMAGES_KINDS
 EDGES = ("XMin", "YMin", "XMax", "YMax")
 _MASK_EDGES = tuple(f"Box{edge}" for edge in EDGES)
 # Column -> name of the flag, as in the TensorFlow Object Detection API.
@@ -53,14 +53,10 @@ class OpenImages(ObjectTable):
 
     format, tool, flags = "open_images", "Open Images", tuple(_FLAGS.values())
 
-    @staticmethod
-    def sniff(head: Head) -> str:
-        return "a CSV of Open Images" if _is_table(head.header) else ""
-
     def __init__(self, given: Request) -> None:
         super().__init__(given)
         self._table = Table.open(given.path, given.content)
-        if not _is_table(self._table.header):
+        if not is_open_images(self._table.header):
             raise UsageError(f"{given.path}: has no columns {IMAGE} and {CLASS}. Give a CSV of Open Images.")
         folder = os.path.dirname(given.path)
         self._described = _descriptions(folder)
@@ -87,7 +83,11 @@ class OpenImages(ObjectTable):
             label = fields[CLASS].strip()
             label = self._described.get(label, label)
             if MASK in fields:
-                content.things.append(self._mask(label, one))
+                name = self._ends.find(str(one.get(MASK)))
+                if name is None:
+                    raise ObjectError(f"{one.where}: there is no file {ascii(one.get(MASK))[:80]} near {self.name}")
+                edges = Box(*one.numbers(*_MASK_EDGES)) if one.get(_MASK_EDGES[0], "").strip() else None
+                content.things.append(Thing(label, None, edges, file=name))
             elif EDGES[0] in fields:
                 flags = {flag: int(fields.get(column, "0").strip() == "1") for column, flag in _FLAGS.items()}
                 content.things.append(Thing(label, None, Box(*one.numbers(*EDGES)), flags))
@@ -96,18 +96,6 @@ class OpenImages(ObjectTable):
             else:
                 content.left_out["classes of images with a confidence below 1"] += 1
         return content
-
-    def _mask(self, label: str, one: Fields) -> Thing:
-        name = self._ends.find(str(one.get(MASK)))
-        if name is None:
-            raise ObjectError(f"{one.where}: there is no file {ascii(one.get(MASK))[:80]} near {self.name}")
-        edges = Box(*one.numbers(*_MASK_EDGES)) if one.get(_MASK_EDGES[0], "").strip() else None
-        return Thing(label, None, edges, file=name)
-
-
-def _is_table(header: Sequence[str]) -> bool:
-    """Returns whether a CSV has the columns of Open Images."""
-    return {IMAGE, CLASS} <= set(header) and bool({CONFIDENCE, MASK, EDGES[0]} & set(header))
 
 
 def _masks(folder: str, images: str) -> Listing | None:

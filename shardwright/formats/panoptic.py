@@ -17,11 +17,10 @@ import numpy as np
 
 from shardwright.formats.base import Request
 from shardwright.formats.coco import CROWD, CocoTable
-from shardwright.formats.head import Head
 from shardwright.formats.image_names import FileEnds
 from shardwright.formats.mask_values import FetchedFiles, MaskFiles, check_size
-from shardwright.formats.object_content import Content, Entry, Thing
-from shardwright.formats.object_values import Fields, ObjectError, read_corner_box, read_id, read_name
+from shardwright.formats.object_content import Content, Entry, Thing, corner_box
+from shardwright.formats.object_values import Fields, ObjectError, read_id, read_name, read_number
 from shardwright.images.colors import COLOR
 from shardwright.masks.drawn import DrawnMasks
 from shardwright.masks.mask_pixels import MaskFileError, value_runs
@@ -37,10 +36,6 @@ class Panoptic(CocoTable):
     """Segments of the colors of PNG files."""
 
     format = "panoptic"
-
-    @staticmethod
-    def sniff(head: Head) -> str:
-        return "COCO panoptic JSON" if head.has_annotations_with("segments_info") else ""
 
     def __init__(self, given: Request) -> None:
         super().__init__(given)
@@ -80,7 +75,12 @@ class Panoptic(CocoTable):
             raise ObjectError(f"{one.where}: the id is {ascii(number)[:40]}, not a color as a number")
         if category not in self._labels:
             raise ObjectError(f"{one.where}: the category id {ascii(one.get('category_id'))[:40]} is not in categories")
-        box = None if one.get("bbox") is None else read_corner_box(one.get("bbox"), one.place("bbox"))
+        box = None
+        if one.get("bbox") is not None:
+            sides = [read_number(side, one.place("bbox")) for side in one.listed("bbox")]
+            if len(sides) != 4:
+                raise ObjectError(f"{one.place('bbox')} has {len(sides)} numbers, not [x, y, width, height]")
+            box = corner_box(*sides)
         flags = {CROWD: int(one.get("iscrowd") in (1, True))}
         return Thing(self._labels[category], None, box, flags, f"{number}{_MARK}{file}")
 

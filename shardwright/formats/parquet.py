@@ -81,6 +81,11 @@ class ParquetFile:
         """The names of the columns, as the header of a CSV has them."""
         return tuple("" if _INDEX.fullmatch(column.name) else column.name for column in self.columns)
 
+    @property
+    def has_images(self) -> bool:
+        """Whether a column has images."""
+        return any(column.image for column in self.columns)
+
     def texts(self) -> Iterator[list[str]]:
         """Yields the fields of each row as a CSV has them.
 

@@ -47,11 +47,6 @@ _LABELS = ("label", "labels")
 _ROWS_SEEN = 100
 
 
-def has_images(file: ParquetFile) -> bool:
-    """Returns whether a file has a column of images."""
-    return any(column.image for column in file.columns)
-
-
 def classes_in(file: ParquetFile) -> tuple[str, ...]:
     """Returns the classes that a file describes, in order: those of the label, or of the masks."""
     for column in file.columns:

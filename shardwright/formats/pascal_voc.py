@@ -37,7 +37,6 @@ from shardwright.formats.base import (
     Survey,
 )
 from shardwright.formats.classes import ClassMap, map_classes, names_by_line
-from shardwright.formats.head import Head
 from shardwright.formats.image_names import base_stem
 from shardwright.formats.mask_evidence import detect_values
 from shardwright.formats.mask_images import check_second, list_masks
@@ -45,6 +44,7 @@ from shardwright.formats.mask_names import ImageStems, MaskName
 from shardwright.formats.mask_values import MaskFiles, ValueMap, have_ids, listed_ids, map_ids
 from shardwright.formats.object_content import Entry
 from shardwright.formats.objects import ending_with
+from shardwright.formats.signs import VOC_MASKS, VOC_OBJECTS, voc_trees
 from shardwright.formats.voc_xml import VocBoxes
 from shardwright.images.colors import COLOR
 from shardwright.masks.mask_pixels import MaskFileError, MaskImage
@@ -53,7 +53,6 @@ from shardwright.storage import (
     EmptyListing,
     Listing,
     Refusal,
-    is_folder,
     list_inputs,
     list_names,
     map_threads,
@@ -64,8 +63,7 @@ from shardwright.storage import (
 from shardwright.storage.limits import MOST_LIST_BYTES
 
 _BORDER = 255
-_YEARS = range(2005, 2013)
-MASKS, OBJECTS = "SegmentationClass", "SegmentationObject"
+MASKS, OBJECTS = VOC_MASKS, VOC_OBJECTS
 _BOXES, _LISTS = "Annotations", "ImageSets/Segmentation"
 # A union of two others.
 _UNION = "trainval"
@@ -92,10 +90,6 @@ class PascalVoc(AnnotationFormat):
 
     format = "pascal_voc"
     dialect: MaskFiles
-
-    @staticmethod
-    def sniff(head: Head) -> str:
-        return MASKS if head.holds(MASKS) or (head.folder and _trees(head.path)) else ""
 
     def __init__(self, given: Request) -> None:
         super().__init__(given)
@@ -362,19 +356,9 @@ def _list(path: str, ending: str) -> Listing:
 
 def _part(folder: str, part: str, list_files: Callable[[str], Listing]) -> Listing:
     """Returns the files of a part of the tree, or of all years' trees, named from the folder."""
-    parts = [_below(folder, f"{tree}{part}", list_files) for tree in _trees(folder) or ("",)]
+    parts = [_below(folder, f"{tree}{part}", list_files) for tree in voc_trees(folder) or ("",)]
     files = [(one, i) for one in parts for i in range(len(one.keys))]
     return Listing.joined(folder, files, [refusal for one in parts for refusal in one.refused])
-
-
-def _trees(folder: str) -> list[str]:
-    """Returns the trees of years in a folder; none where it is a tree itself."""
-    years = [f"VOC{year}/" for year in _YEARS] if "voc" in os.path.basename(folder.rstrip("/")).lower() else []
-    return (
-        []
-        if is_folder(os.path.join(folder, MASKS))
-        else [year for year in years if is_folder(os.path.join(folder, year, MASKS))]
-    )
 
 
 def _below(folder: str, part: str, list_files: Callable[[str], Listing]) -> Listing:

@@ -1,8 +1,8 @@
 """The records of TFRecord files as a listing: an image is a part of a file, and every record an input.
 
 A key is the record's own feature, where it is safe and not yet taken; else `<file>/<number>`.
-Compressed files, and other containers (`record_containers`), are unpacked to a temporary folder, since nothing in them
-can be read by its place.
+Compressed files, and other containers, whose samples become records, are unpacked to a temporary folder, since nothing
+in them can be read by its place.
 """
 
 from __future__ import annotations
@@ -11,26 +11,36 @@ import os
 import tempfile
 from array import array
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from itertools import accumulate, islice
-from typing import IO
+from typing import IO, NamedTuple
 
 from shardwright.dataset.manifest import MANIFEST_FILE, Manifest
 from shardwright.dataset.tfds_files import FEATURES_FILE, INFO_FILE
-from shardwright.errors import DatasetError, UsageError
+from shardwright.errors import AnnotationError, DatasetError, UsageError
+from shardwright.formats import array_records, parquet_images, webdataset
 from shardwright.formats.export_record import RECORD_FILE
-from shardwright.formats.record_containers import MEANING, Packed, container_of, describe, write_records
+from shardwright.formats.parquet import ParquetFile
+from shardwright.formats.parquet_images import Objects
+from shardwright.formats.parquet_pages import is_parquet
 from shardwright.formats.record_roles import KEY, Roles, Sampled, detect_roles
-from shardwright.formats.record_scan import FileScan, UnusableError, features_of, scan_file
-from shardwright.formats.webdataset import CLASSES_FILE
+from shardwright.formats.record_scan import FileScan, features_of, scan_file
+from shardwright.formats.webdataset import CLASSES_FILE, read_classes
 from shardwright.storage import Listing, Refusal, map_threads, open_file, part_path, read_bytes, read_start
 from shardwright.storage.scratch import scratch_file, scratch_folder
 from shardwright.tfrecords.scan import UNPACKING, begins_as_records, is_compressed, scan_records
 from shardwright.untrusted.budget import OverBudget
 
 NOT_RECORDS = "not_records"
+TAR, PARQUET, ARRAY_RECORD = "tar", "Parquet", "ArrayRecord"
+# What a file of each container of samples is, as a part of a sentence.
+MEANING = {
+    TAR: "is a tar file of samples (WebDataset)",
+    PARQUET: "is a Parquet file with images inside",
+    ARRAY_RECORD: "is an ArrayRecord file",
+}
 
 # The first bytes of a compressed file are tables; the first record's header comes after them.
 _LOOK_INTO = 4096
@@ -84,13 +94,13 @@ def holds_records(files: Listing) -> str:
     The first files decide.
 
     Raises:
-        UsageError: see `container_of`.
+        UsageError: see `_container_of`.
     """
     for i in range(min(len(files.keys), _FILES_SAMPLED)):
         start = _start(files, i)
         if begins_as_records(start):
             return f"{files.keys[i]} begins as a TFRecord file does"
-        if kind := container_of(_packed(files, i), start):
+        if kind := _container_of(files, i, start):
             return f"{files.keys[i]} {MEANING[kind]}"
     return ""
 
@@ -109,11 +119,11 @@ def list_records(found: Listing, *, task: str, columns: Mapping[str, str]) -> Re
         assert scratch is not None
         paths[i] = os.path.join(scratch.name, f"{i:06d}", os.path.basename(files.names[i]))
         os.makedirs(os.path.dirname(paths[i]))
-    described = describe(found, [(_packed(files, i), kind) for i, kind in containers.items()])
+    described = _describe(found, files, containers)
 
     def unpack(number: int) -> None:
         with _unpacked_file(files, number, paths[number]) as copy:
-            write_records(containers[number], _packed(files, number), copy, described)
+            _write_records(containers[number], files, number, copy, described)
 
     for _ in map_threads(unpack, list(containers), _SCANNED_AT_ONCE):
         pass
@@ -136,7 +146,8 @@ def list_records(found: Listing, *, task: str, columns: Mapping[str, str]) -> Re
         kinds = set(containers.values())
         kinds |= {"compressed"} if len(unpacked) > len(containers) else set()
         records.notes += (f"tfrecord: {' and '.join(sorted(kinds))} files are unpacked to a temporary folder",)
-    records.notes += tuple(described.notes())
+    order = (f"tfrecord: classes in the order of {described.source}",) if described.classes else ()
+    records.notes += (*described.objects.notes(), *order)
     records.scratch, records.classes = scratch, described.classes
     return records
 
@@ -146,13 +157,18 @@ def _record_files(found: Listing) -> tuple[Listing, dict[int, str], list[Refusal
 
     Only shards of a dataset of ours are input.
     """
-    shards = _own_shards(found)
+    shards = frozenset[str]()
+    if MANIFEST_FILE in found.keys:
+        at = found.keys.index(MANIFEST_FILE)
+        with suppress(DatasetError, OSError, UnicodeDecodeError):  # The manifest of another program.
+            manifest = Manifest.from_json(read_bytes(found.path(at), found.pin(at)).decode("utf-8"))
+            shards = frozenset(shard.path for shard in manifest.shards)
     kept, containers, refused = list[int](), dict[int, str](), list(found.refused)
     for i, key in enumerate(found.keys):
         if shards and key not in shards:
             continue
         start = _start(found, i)
-        if kind := container_of(_packed(found, i), start):
+        if kind := _container_of(found, i, start):
             containers[len(kept)] = kind
             kept.append(i)
         elif found.sizes[i] == 0 or key.lower().endswith(_ENDINGS) or begins_as_records(start):
@@ -162,26 +178,90 @@ def _record_files(found: Listing) -> tuple[Listing, dict[int, str], list[Refusal
     return found.part(kept), containers, refused
 
 
-def _own_shards(found: Listing) -> frozenset[str]:
-    if MANIFEST_FILE not in found.keys:
-        return frozenset()
-    position = found.keys.index(MANIFEST_FILE)
-    try:
-        manifest = Manifest.from_json(read_bytes(found.path(position), found.pin(position)).decode("utf-8"))
-    except (DatasetError, OSError, UnicodeDecodeError):
-        return frozenset()  # The manifest of another program.
-    return frozenset(shard.path for shard in manifest.shards)
-
-
-def _packed(files: Listing, position: int) -> Packed:
-    return Packed(files.path(position), files.pin(position), files.keys[position])
-
-
 def _start(files: Listing, position: int) -> bytes:
     try:
         return read_start(files.path(position), _LOOK_INTO, files.pin(position))
     except OSError:
         return b""
+
+
+class _Described(NamedTuple):
+    """The description of a set of containers.
+
+    Attributes:
+        classes: names of the classes in order, where something states them.
+        source: what states them.
+        objects: the boxes in lists of Parquet files.
+    """
+
+    classes: tuple[str, ...]
+    source: str
+    objects: Objects
+
+
+def _container_of(files: Listing, number: int, start: bytes) -> str:
+    """Returns the kind of a file of samples, one of `MEANING`; empty where it is something else, such as a table.
+
+    Raises:
+        UsageError: it cannot be read, or the package that reads it is not installed.
+    """
+    if webdataset.begins_as_tar(start):
+        return TAR
+    if array_records.begins_as_array_record(start):
+        return ARRAY_RECORD
+    return PARQUET if is_parquet(start) and _parquet(files, number).has_images else ""
+
+
+def _describe(found: Listing, files: Listing, containers: Mapping[int, str]) -> _Described:
+    """Returns the description of a set of files.
+
+    Args:
+        found: all files of the input; tar files have the classes in a file next to them.
+        files: those of records.
+        containers: their numbers -> their kinds.
+
+    Raises:
+        UsageError: they cannot be read.
+    """
+    kinds = {*containers.values()}
+    names = dict.fromkeys(_listed_classes(found) if TAR in kinds else ())
+    opened = [_parquet(files, i) for i, kind in containers.items() if kind == PARQUET]
+    names |= dict.fromkeys(name for file in opened for name in parquet_images.classes_in(file))
+    objects = parquet_images.find_objects(opened)
+    names |= dict.fromkeys(objects.classes)
+    return _Described(tuple(names), CLASSES_FILE if kinds == {TAR} else "the files", objects)
+
+
+def _listed_classes(found: Listing) -> tuple[str, ...]:
+    """Returns the names in the one file of classes that is listed, or else next to the files."""
+    files = [i for i, key in enumerate(found.keys) if os.path.basename(key) == CLASSES_FILE]
+    if len(files) == 1:
+        return read_classes(read_bytes(found.path(files[0]), found.pin(files[0])), found.path(files[0]))
+    path = os.path.join(found.root, CLASSES_FILE)
+    try:
+        return () if files else read_classes(read_bytes(path), path)
+    except OSError:
+        return ()
+
+
+def _write_records(kind: str, files: Listing, number: int, copy: IO[bytes], described: _Described) -> None:
+    """Writes the samples of a file as TFRecords.
+
+    Raises:
+        UsageError: it is damaged, or a sample cannot be understood.
+    """
+    path, pin, name = files.path(number), files.pin(number), files.keys[number]
+    if kind == TAR:
+        with open_file(path, pin) as tar:
+            webdataset.write_records(tar, copy, name, described.classes)
+    elif kind == PARQUET:
+        parquet_images.write_records(_parquet(files, number), copy, name, described.classes, described.objects)
+    else:
+        array_records.write_records(path, pin, copy, name)
+
+
+def _parquet(files: Listing, number: int) -> ParquetFile:
+    return ParquetFile.open(files.path(number), files.pin(number))
 
 
 @contextmanager
@@ -204,7 +284,7 @@ def _samples(files: Listing, opened: Callable[[int], IO[bytes]]) -> list[Sampled
                 where = f"{files.keys[i]}, {record.where}"
                 try:
                     samples.append(Sampled(where, features_of(record)))
-                except UnusableError as error:
+                except AnnotationError as error:
                     problem = problem or f"{where}: {error}"
     if not samples:
         found = f"no tf.train.Example among the first records. {problem}" if problem else "no records"

@@ -255,8 +255,17 @@ def _mask(found: _Found, columns: Mapping[str, str]) -> tuple[str, str, str]:
     """Returns the name or pattern of the masks, how they are written, and where their class is stated."""
     if MASK in columns:
         name = columns[MASK]
-        form = _form(found, name)
-        return name, form, BY_VALUE if form == IMAGES and LABEL not in columns else BY_LABEL
+        if found.kind(name) == "int64":
+            return name, RUNS, BY_LABEL
+        if found.is_image(name):
+            return name, IMAGES, BY_LABEL if LABEL in columns else BY_VALUE
+        if found.is_text(name) or not found.names[name]:
+            return name, TEXTS, BY_LABEL
+        raise ConfigError(
+            "input.labels.columns.mask",
+            f"{name!r} ({found.kind(name)}) holds neither run lengths nor images",
+            f"There are: {found.shown()}.",
+        )
     for pattern, form in _MASKS_BY_NAME:
         if any(pattern.fullmatch(name) for name in found.names):
             return pattern.pattern, form, BY_NAME
@@ -266,17 +275,3 @@ def _mask(found: _Found, columns: Mapping[str, str]) -> tuple[str, str, str]:
         return name, IMAGES, BY_VALUE
     others = {name for name in _IMAGES if name in found.names}
     raise found.unnamed("masks, and the task is segmentation", MASK, found.is_image, others)
-
-
-def _form(found: _Found, name: str) -> str:
-    if found.kind(name) == "int64":
-        return RUNS
-    if found.is_image(name):
-        return IMAGES
-    if found.is_text(name) or not found.names[name]:
-        return TEXTS
-    raise ConfigError(
-        "input.labels.columns.mask",
-        f"{name!r} ({found.kind(name)}) holds neither run lengths nor images",
-        f"There are: {found.shown()}.",
-    )

@@ -17,7 +17,7 @@ import numpy as np
 
 from shardwright.dataset.feature_presets import COMMON_FEATURES
 from shardwright.dataset.manifest import mask_class
-from shardwright.errors import UsageError
+from shardwright.errors import AnnotationError, UsageError
 from shardwright.formats.classes import MOST_CLASSES
 from shardwright.formats.record_roles import BY_LABEL, BY_NAME, OBJECTS, RUNS, TEXTS, Roles, is_text, kind_of
 from shardwright.formats.sample_features import REFUSED
@@ -40,19 +40,6 @@ _FILE_NAMES = frozenset(("filename", "file_name", "image_name", "path", "image/p
 _RECREATED = ("image/segmentation/", "segmentation_mask/", "image/quality/", "image/hash/")
 # Features of the preset `kaggle_flowers`.
 _DERIVED = ("size", "one_hot_class")
-
-
-class UnusableError(ValueError):
-    """A record cannot be used.
-
-    Args:
-        code: why, as a word.
-        reason: why, as a sentence.
-    """
-
-    def __init__(self, code: str, reason: str) -> None:
-        super().__init__(reason)
-        self.code = code
 
 
 @dataclass
@@ -118,7 +105,8 @@ def scan_file(file: IO[bytes], copy: IO[bytes] | None, name: str, roles: Roles) 
             features = features_of(record)
             refused = features.get(REFUSED, [])
             if isinstance(refused, list) and len(refused) == 2:  # By its container.
-                raise UnusableError(*(text.decode("utf-8", "replace") for text in refused))
+                code, reason = (text.decode("utf-8", "replace") for text in refused)
+                raise AnnotationError(reason, code)
             image = image_of(features, roles)
             labels = labels_of(features, roles.label)
             key = _key(features, roles.key)
@@ -126,7 +114,7 @@ def scan_file(file: IO[bytes], copy: IO[bytes] | None, name: str, roles: Roles) 
             assert record.payload is not None
             start = record.offset + HEADER_BYTES + place_in(record.payload, image)
             labeled = LABELED if labels else int(roles.label in features)
-        except UnusableError as error:
+        except AnnotationError as error:
             scan.problems[record.number] = (error.code, f"{where}: {error}")
         scan.keys.append(key)
         scan.starts.append(start)
@@ -139,14 +127,14 @@ def features_of(record: ScannedRecord) -> Features:
     """Returns the features of a record.
 
     Raises:
-        UnusableError: it cannot be read, or is not an Example.
+        AnnotationError: it cannot be read, or is not an Example.
     """
     if record.payload is None:
-        raise UnusableError(record.code, record.reason)
+        raise AnnotationError(record.reason, record.code)
     try:
         return read_example(record.payload)
     except OtherRecordError as error:
-        raise UnusableError(NO_EXAMPLE, str(error)) from None
+        raise AnnotationError(str(error), NO_EXAMPLE) from None
 
 
 def read_file(file: IO[bytes], usable: Sequence[bool]) -> Iterator[tuple[int, int, bytes, Features]]:
@@ -158,7 +146,7 @@ def read_file(file: IO[bytes], usable: Sequence[bool]) -> Iterator[tuple[int, in
     """
     for record in scan_records(file, wanted=usable):
         if record.payload is not None:
-            with suppress(UnusableError):
+            with suppress(AnnotationError):
                 yield record.number, record.offset, record.payload, features_of(record)
 
 
@@ -166,11 +154,11 @@ def image_of(features: Features, roles: Roles) -> bytes:
     """Returns the encoded image.
 
     Raises:
-        UnusableError: there is none, or several.
+        AnnotationError: there is none, or several.
     """
     values = features.get(roles.image, [])
     if not isinstance(values, list) or len(values) != 1:
-        raise UnusableError(NO_IMAGE, f"feature {roles.image!r} holds {_amount(values)}, not one image")
+        raise AnnotationError(f"feature {roles.image!r} holds {_amount(values)}, not one image", NO_IMAGE)
     return values[0]
 
 
@@ -178,16 +166,18 @@ def labels_of(features: Features, name: str) -> list[str]:
     """Classes as the record writes them, in its order; numbers as text.
 
     Raises:
-        UnusableError: they are neither whole numbers nor text.
+        AnnotationError: they are neither whole numbers nor text.
     """
     values = features.get(name, []) if name else []
     if isinstance(values, np.ndarray):
         if len(values) and values.dtype != np.int64:
-            raise UnusableError(BAD_FEATURE, f"feature {name!r} holds {_amount(values)}; a class is a number or a text")
+            raise AnnotationError(
+                f"feature {name!r} holds {_amount(values)}; a class is a number or a text", BAD_FEATURE
+            )
         return [str(value) for value in values.tolist()]
     if not all(map(is_text, values)):
         problem = f"feature {name!r} holds bytes that are not UTF-8; a class is a number or a text"
-        raise UnusableError(BAD_FEATURE, problem)
+        raise AnnotationError(problem, BAD_FEATURE)
     return [text for value in values if (text := value.decode("utf-8").strip())]
 
 
@@ -265,12 +255,12 @@ def _check_masks(features: Features, roles: Roles, labels: list[str]) -> None:
         feature = f"{roles.mask!r} of {name}" if name else repr(roles.mask)
         kind = "int64" if roles.form == RUNS else "bytes"
         if len(values) and kind_of(values) != kind:
-            raise UnusableError(BAD_FEATURE, f"feature {feature} holds {_amount(values)}; masks are {kind} elsewhere")
+            raise AnnotationError(f"feature {feature} holds {_amount(values)}; masks are {kind} elsewhere", BAD_FEATURE)
         if roles.form == TEXTS and isinstance(values, list) and not all(map(is_text, values)):
-            raise UnusableError(BAD_FEATURE, f"feature {feature} holds bytes that are not run lengths")
+            raise AnnotationError(f"feature {feature} holds bytes that are not run lengths", BAD_FEATURE)
         masks = 1 if roles.form == RUNS else len(values)
         if roles.classed == BY_LABEL and roles.label and len(labels) not in (1, masks) and len(values):
-            raise UnusableError(BAD_FEATURE, f"{masks} masks, but {len(labels)} classes")
+            raise AnnotationError(f"{masks} masks, but {len(labels)} classes", BAD_FEATURE)
 
 
 def _key(features: Features, name: str) -> str:

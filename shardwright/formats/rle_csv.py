@@ -93,13 +93,13 @@ class RleCsv(CsvFormat):
         self._starts_at_0: list[int] = []
         self._ignores = record is not None and record.ignored
         self._known_classes = {*(given.classes or ()), *([IGNORED] if self._ignores else [])}
-        table, columns = given.table, given.columns
+        table, columns = given.table, given.found.roles
         self.mask_column = table.header[columns[MASK]]
         self._sizes = tuple(map(table.header.index, size_columns(table.header)))
         self._one_class = ""
         if LABEL not in columns and IMAGE_LABEL not in columns:
             # A column that is named as a caption or a feature is not a class.
-            known = [table.header[i] for i in (*columns.values(), *given.captions)] + given.further.named
+            known = [table.header[i] for i in (*columns.values(), *given.found.captions)] + given.further.named
             self._one_class = _one_class(table, [*known, *size_columns(table.header)], given.classes)
         headers = {role: table.header[column] for role, column in columns.items()}
         if record is not None and not code:
@@ -194,7 +194,7 @@ class RleCsv(CsvFormat):
         else:
             name = row.fields[columns[IMAGE]].strip()
             label = self._one_class or row.fields[columns[LABEL]].strip()
-        problem = "names no image" if not name else "has a mask but names no class" if text and not label else ""
+        problem = "has a mask but names no class" if text and not label else ""
         image = self._names.find(name)
         if not self._sizes:
             return RawAnnotation(row.line, name, image, (label,) if label else (), text, problem)
@@ -420,11 +420,7 @@ class _Codes:
                     f"{self.where}: holds COCO counts, which go column by column. Remove input.labels.rle.order."
                 )
             return COUNTS, f"the numbers of {counts} rows are counts that fill their images"
-        self._check_lengths()
-        return (ABSOLUTE, "") if is_absolute else self._relative_or_absolute()
-
-    def _check_lengths(self) -> None:
-        """Checks that not all numbers of codes ascend, which lengths do not: they are positions, too."""
+        # If all numbers of codes ascend, which lengths do not, they are positions, too.
         codes = [numbers for sample in self.samples if (numbers := read_numbers(sample.text)) is not None]
         ascending = [bool((numbers[1:] >= numbers[:-1]).all()) for numbers in codes if len(numbers) > 4]
         if len(ascending) >= _SEVERAL and all(ascending):
@@ -432,6 +428,7 @@ class _Codes:
                 f"{self.where}: all numbers of each of the first {len(ascending)} codes ascend, so the second of a "
                 "pair is the last pixel of a run, and not its length. Write starts and lengths."
             )
+        return (ABSOLUTE, "") if is_absolute else self._relative_or_absolute()
 
     def _relative_or_absolute(self) -> tuple[str, str]:
         """Decides by codes of several runs, and by the outlines of their masks where both meanings fit the image.

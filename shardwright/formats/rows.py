@@ -11,7 +11,7 @@ from array import array
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import NamedTuple
 
@@ -26,13 +26,17 @@ from shardwright.formats.base import NO_LABEL, SHOWN_NAMES, Annotation, Annotati
 from shardwright.formats.classes import MOST_CLASSES, ClassMap, check_any, map_classes
 from shardwright.formats.columns import FurtherColumns
 from shardwright.formats.image_names import NameIndex
+from shardwright.formats.table_values import OneHot
 from shardwright.formats.tables import CAPTION, IMAGE, IMAGE_LABEL, JoinedTable, Table, TableRow
+from shardwright.running.progress import counted
 from shardwright.storage import Refusal
 from shardwright.storage.fingerprint import canonical_json, text_number
 
 CAPTION_FEATURE = "image/caption/text"
+# Characters of a broken row in a message.
+_SHOWN = 60
 _LINE_FEED = 10
-Numbers = npt.NDArray[np.int32]
+IntArray = npt.NDArray[np.int32]
 
 
 class RawAnnotation(NamedTuple):
@@ -64,36 +68,21 @@ class RawAnnotation(NamedTuple):
 class RowFormat(AnnotationFormat):
     """A file of rows.
 
-    Args:
-        given: what is asked.
-        names: how rows name images; by default as all annotations do.
-        captioned: whether rows have captions.
-        further: columns that become features.
-        hint: see `Survey.hint`.
-
     Attributes:
         kind: how many classes an image has, as in `Survey.labels`; known after `survey`.
     """
 
     kind = SINGLE
+    _captioned = True
+    _hint = ""
+    _further: FurtherColumns | None = None
 
-    def __init__(
-        self,
-        given: Request,
-        names: NameIndex | None = None,
-        *,
-        captioned: bool = False,
-        further: FurtherColumns | None = None,
-        hint: str = "",
-    ) -> None:
+    def __init__(self, given: Request) -> None:
         super().__init__(given)
         self.name = given.name
         self._path = given.path
         self._bytes = given.content
-        self._names = names or given.names()
-        self._captioned = captioned
-        self._further = further
-        self._hint = hint
+        self._names = given.names()
         self._map: ClassMap | None = None
         # Image and line of each sound row, where rows can be found by them.
         self._places: tuple[array[int], array[int]] | None = None
@@ -121,17 +110,19 @@ class RowFormat(AnnotationFormat):
         places = self._places = (array("i"), array("i")) if self._places is not None else None
         for annotation in self._raw_annotations():
             image, problem = annotation.image, annotation.problem
+            if image is None and self._excludes([annotation.name]):
+                continue
             if places is not None and image is not None and not problem:
                 places[0].append(image)
                 places[1].append(annotation.line)
             if len(survey.names) < SHOWN_NAMES and annotation.name and annotation.name not in survey.names:
                 survey.names.append(annotation.name)
             if problem:
-                self._reject(survey, annotation, "bad_row", problem)
+                self._reject_row(survey, annotation, "bad_row", problem)
             elif image is None:
                 missing.setdefault(annotation.name, annotation.line)
             elif conflict := self._look(image, annotation):
-                self._reject(survey, annotation, "conflicting_labels", conflict)
+                self._reject_row(survey, annotation, "conflicting_labels", conflict)
             elif self._further is not None and annotation.row is not None:
                 self._further.look(image, annotation.row)
             if image is not None:
@@ -181,12 +172,30 @@ class RowFormat(AnnotationFormat):
     def resolved(self, options: LabelsConfig) -> LabelsConfig:
         return replace(super().resolved(options), key_regex=self._names.pattern)
 
-    def _reject(self, survey: Survey, annotation: RawAnnotation, code: str, problem: str) -> None:
+    def _reject_row(self, survey: Survey, annotation: RawAnnotation, code: str, problem: str) -> None:
         reason = f"{self.name}, {self._place(annotation.line)}: {problem}"
-        if annotation.image is None:
-            survey.refused.append(Refusal(f"{self.name}:{annotation.line}", code, reason))
-        else:
-            survey.rejected.setdefault(annotation.image, Refusal(self._images.keys[annotation.image], code, reason))
+        self._reject(survey, annotation.image, f"{self.name}:{annotation.line}", code, reason)
+
+
+@dataclass(frozen=True)
+class TableFormat:
+    """A format, why it is that one, and its columns.
+
+    Attributes:
+        format: `rle_csv`, `label_csv`, `captions` or `numbers`.
+        reason: why.
+        roles: columns that have a role.
+        captions: columns of captions.
+        one_hot: columns of classes.
+        numbers: columns of numbers, with their types.
+    """
+
+    format: str
+    reason: str
+    roles: Mapping[str, int]
+    captions: tuple[int, ...] = ()
+    one_hot: OneHot | None = None
+    numbers: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -195,30 +204,33 @@ class TableInput(Request):
 
     Attributes:
         table: the table.
-        columns: role -> number of its column.
+        found: its format and its columns.
         by_name: how rows name images.
         further: columns that become features.
-        captions: numbers of the columns of captions.
         hint: see `Survey.hint`.
     """
 
     table: Table
-    columns: Mapping[str, int]
+    found: TableFormat
     by_name: NameIndex
     further: FurtherColumns
-    captions: tuple[int, ...] = ()
     hint: str = ""
+
+    def names(self, *, exact: bool = False) -> NameIndex:
+        """Returns how rows name images, as it was detected."""
+        del exact
+        return self.by_name
 
 
 class CsvFormat(RowFormat):
     """A table of annotations; as it is, one whose rows have an image, captions and numbers, and no class."""
 
     def __init__(self, given: TableInput) -> None:
-        further = given.further if given.further.given else None
-        super().__init__(given, given.by_name, captioned=bool(given.captions), further=further, hint=given.hint)
-        self._table = given.table
-        self._columns = given.columns
-        self._captions = given.captions
+        super().__init__(given)
+        self._table, self._hint = given.table, given.hint
+        self._columns, self._captions = given.found.roles, given.found.captions
+        self._captioned = bool(self._captions)
+        self._further = given.further if given.further.given else None
         self._newest: array[int] | None = None
         content = given.table.content
         # A line may end with a carriage return alone, and lines are counted by their line feeds here.
@@ -236,7 +248,7 @@ class CsvFormat(RowFormat):
         return partial(self._read_rows, order, images[order], np.append(lines, lines[-1:] + 1), begins)
 
     def _read_rows(
-        self, order: Numbers, images: Numbers, lines: Numbers, begins: Numbers, of: Sequence[int]
+        self, order: IntArray, images: IntArray, lines: IntArray, begins: IntArray, of: Sequence[int]
     ) -> Iterator[Annotation]:
         """Reads the rows of some images, as a table of their lines alone.
 
@@ -291,17 +303,21 @@ class CsvFormat(RowFormat):
     def _take_apart(self, row: TableRow) -> RawAnnotation:
         """Reads one row that has as many fields as the header."""
         name = row.fields[self._columns[IMAGE]]
-        problem = "" if name.strip() else "names no image"
-        return RawAnnotation(row.line, name, self._names.find(name), problem=problem)
+        return RawAnnotation(row.line, name, self._names.find(name))
 
     def _raw_annotations(self) -> Iterator[RawAnnotation]:
         width, further = len(self._table.header), self._further
         for row in self._rows():
             if len(row.fields) != width:
-                problem = f"{len(row.fields)} fields, the header has {width}"
-                yield RawAnnotation(row.line, "", self._image(row), problem=problem)
+                problem = f"{counted(len(row.fields), 'field')}, the header has {width}"
+                if row.fields:
+                    problem += f" ({self._table.delimiter.join(row.fields)[:_SHOWN]!r})"
+                name = self._named(row)
+                yield RawAnnotation(row.line, name, self._names.find(name) if name else None, problem=problem)
                 continue
             annotation = self._take_apart(row)
+            if not annotation.name.strip():
+                annotation = annotation._replace(problem="names no image")
             if self._captions:
                 captions = (row.fields[column].strip() for column in self._captions)
                 annotation = annotation._replace(captions=tuple(filter(None, captions)))
@@ -332,12 +348,12 @@ class CsvFormat(RowFormat):
                 continue
             several[image] |= newest[image] not in (-1, row.part)
             newest[image] = row.part
-            if table.agree:
+            if table.spans.agree:
                 # The order of the rows plays no part.
                 rows_of[image][row.part] += text_number(canonical_json(row.fields))
         for image, sums in rows_of.items():
             if len(set(sums.values())) > 1:
-                spans = " and ".join(table.parts[part].called for part in sorted(sums))
+                spans = " and ".join(table.spans.parts[part].called for part in sorted(sums))
                 raise CheckFailed(
                     f"input.on_conflict: {self.name} has different rows for {self._images.keys[image]} in {spans}. "
                     "Set it to newest, or fix the tables."
@@ -350,5 +366,34 @@ class CsvFormat(RowFormat):
         """Returns the position of the image that a row names, whole or broken."""
         if len(row.fields) == len(self._table.header):
             return self._take_apart(row).image
+        name = self._named(row)
+        return self._names.find(name) if name else None
+
+    def _named(self, row: TableRow) -> str:
+        """Returns what a broken row has where the others name their image."""
         column = min(self._columns[role] for role in (IMAGE, IMAGE_LABEL) if role in self._columns)
-        return self._names.find(row.fields[column]) if column < len(row.fields) else None
+        return row.fields[column] if column < len(row.fields) else ""
+
+
+class Numbers(CsvFormat):
+    """A table of numbers about images, such as the targets of a regression: `image,head_circumference`.
+
+    Each column becomes a feature `image/meta/<column>`, float32 unless `input.labels.features` gives its type: of whole
+    numbers, too, since the next delivery may have a fraction. An image needs a number in each of these columns, and
+    rows that repeat it must agree; otherwise it is rejected.
+    """
+
+    format, kind = "numbers", NONE
+
+    def __init__(self, given: TableInput) -> None:
+        super().__init__(given)
+        self._wanted = given.found.numbers
+
+    def resolved(self, options: LabelsConfig) -> LabelsConfig:
+        return replace(super().resolved(options), features=dict(self._wanted))
+
+    def _look(self, image: int, annotation: RawAnnotation) -> str:
+        assert annotation.row is not None
+        assert self._further is not None, "there is a column of numbers"
+        header = self._further.differing(image, annotation.row)
+        return f"an earlier row has another number in column {header}; an image has one" if header else ""

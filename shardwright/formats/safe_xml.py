@@ -64,6 +64,9 @@ def parse_xml(chunks: Iterable[bytes], elements: Elements) -> None:
         raise AnnotationError(str(error), BAD_XML) from None
     except (expat.ExpatError, LookupError, ValueError) as error:  # The last two for unknown encodings.
         raise AnnotationError(f"it is not XML ({str(error)[:_LONGEST]})", BAD_XML) from None
+    finally:  # The reader has the parser: without its handlers, both are freed at once, file by file.
+        parser.StartElementHandler = parser.EndElementHandler = None
+        parser.CharacterDataHandler = parser.StartDoctypeDeclHandler = None
 
 
 class _Reader:

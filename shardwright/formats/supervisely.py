@@ -23,12 +23,11 @@ from collections.abc import Sequence
 
 from shardwright.errors import UsageError
 from shardwright.formats.base import Request
-from shardwright.formats.head import Head
 from shardwright.formats.object_content import Content, Thing, polygon, shape
 from shardwright.formats.object_values import Fields, ObjectError, parse_json, read_points
 from shardwright.formats.objects import ObjectFiles
 from shardwright.images.boxes import Box
-from shardwright.storage import Listing, list_inputs, list_names, read_bytes
+from shardwright.storage import list_inputs, list_names, read_bytes
 from shardwright.untrusted.budget import Budget, OverBudget
 
 _META = "meta.json"
@@ -46,10 +45,6 @@ class Supervisely(ObjectFiles):
 
     format, tool = "supervisely", "Supervisely"
 
-    @staticmethod
-    def sniff(head: Head) -> str:
-        return "Supervisely JSON, a file for each image" if head.has("objects", "size", "tags") else ""
-
     def __init__(self, given: Request) -> None:
         root, below = _project(given.path.rstrip("/"))
         listing = list_inputs(root)
@@ -59,7 +54,16 @@ class Supervisely(ObjectFiles):
             raise UsageError(f"input.labels.path: {given.path} contains no JSON file. Give the folder of the project.")
         super().__init__(given, listing.part([i for i, key in enumerate(listing.keys) if key in files]))
         self._attached = listing.part([i for i, key in enumerate(listing.keys) if key in files or key == _META])
-        self.declared = _titles(self._attached) if _META in self._attached.keys else []
+        self.declared = []
+        if _META in self._attached.keys:
+            number = list(self._attached.keys).index(_META)
+            path, pin = self._attached.path(number), self._attached.pin(number)
+            try:
+                meta = Fields(parse_json(read_bytes(path, pin, _MOST_PNG_BYTES)))
+                self.declared = [one.name("title") for one in meta.each("classes")]
+            except (OSError, ObjectError) as error:
+                problem = f"{path}: is not the meta.json of Supervisely. Export the project again."
+                raise UsageError(f"{problem} ({error})") from None
 
     def _names_in(self, number: int, data: bytes) -> Sequence[str]:
         key = self._files.keys[number][: -len(self.ending)]
@@ -96,16 +100,6 @@ def _project(path: str) -> tuple[str, str]:
             return root, "" if root == path else f"{path.removeprefix(root).lstrip('/')}/"
         root = os.path.dirname(root)
     return path, ""
-
-
-def _titles(files: Listing) -> list[str]:
-    number = list(files.keys).index(_META)
-    problem = f"{files.path(number)}: is not the meta.json of Supervisely. Export the project again."
-    try:
-        meta = Fields(parse_json(read_bytes(files.path(number), files.pin(number), _MOST_PNG_BYTES)))
-        return [one.name("title") for one in meta.each("classes")]
-    except (OSError, ObjectError) as error:
-        raise UsageError(f"{problem} ({error})") from None
 
 
 def _thing(one: Fields, left_out: Counter[str]) -> Thing | None:

@@ -1,23 +1,60 @@
-"""Finds the roles of a table's columns by their values, where the headers do not state them.
+"""Finds the roles of a table's columns by their values, where the headers do not state them, and columns in groups.
 
 A header such as `Dateiname` or `id_code` is in no list of known names, but its values are the names of the images.
-A column may have the classes where its values repeat.
+A column may have the classes where its values repeat. Four columns are a box, or each column is a class, with 1 where
+the image is of it, else 0 (or -1, as in CelebA): if every row has one 1, an image has one class.
 """
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
+from itertools import chain
 
+from shardwright.config.input import AUTO, FLOAT
 from shardwright.errors import Reading, UsageError
 from shardwright.formats.classes import as_integer
-from shardwright.formats.columns import is_number
+from shardwright.formats.columns import ALL, is_number
 from shardwright.formats.image_names import NameIndex
-from shardwright.formats.tables import IMAGE, IMAGE_LABEL, LABEL, MASK, Table, has_known_names, reduce_header
+from shardwright.formats.tables import (
+    IMAGE,
+    IMAGE_LABEL,
+    LABEL,
+    MASK,
+    Table,
+    by_reduced,
+    choose_role,
+    has_known_names,
+    reduce_header,
+    shown_header,
+    size_columns,
+)
+from shardwright.images.header import IMAGE_ENDINGS
 from shardwright.masks.rle import read_numbers
 
+_EDGES = (("xmin", "ymin", "xmax", "ymax"), ("x1", "y1", "x2", "y2"), ("left", "top", "right", "bottom"))
+_SIDES = (
+    *(("x", "y", "w", "h"), ("x", "y", "width", "height")),
+    *(("left", "top", "width", "height"), ("xmin", "ymin", "width", "height")),
+)
+_CENTERS = tuple(
+    (*center, *size)
+    for center in (("xcenter", "ycenter"), ("centerx", "centery"), ("cx", "cy"))
+    for size in (("width", "height"), ("w", "h"))
+)
+_LISTS = ("bbox", "boundingbox")
+# The meaning of the four numbers of a box.
+EDGE_FORM, CORNER_FORM, CENTER_FORM = "the edges", "a corner and the size", "the center and the size"
+_PREFIX = re.compile(r"^(?:bbox|box)(?=.)")
+BOX_HEADER = ("image", "x1", "y1", "x2", "y2", "class")
+_FLAGS = {"true": 1, "false": 0}
+_UNLABELED = ("unlabeled", "unlabelled")
+_SHOWN = 40
+_NOT_FINITE = ("nan", "inf", "infinity")
+_NOT_WRITTEN = ("", "nan", "none", "null")
 # More values than a column of classes has.
 _MOST_VALUES = 1000
 # Columns that divide the images, and are not their classes.
@@ -161,3 +198,200 @@ def describes_object(table: Table, column: int) -> bool:
         return False
     fields = (row.fields[column] for row in table.first_rows)
     return all(is_number(text) or text.strip().lower() in ("", "true", "false") for text in fields)
+
+
+@dataclass(frozen=True)
+class OneHot:
+    """Which columns are classes, and how they are read.
+
+    Attributes:
+        columns: number of the column -> class.
+        zero: the value where an image is not of the class: 0 or -1.
+        multi: whether an image may have any number of classes.
+        reason: how that was detected.
+    """
+
+    columns: Mapping[int, str]
+    zero: int
+    multi: bool
+    reason: str
+
+
+def detect_one_hot(
+    table: Table, taken: Collection[int], classes: Collection[str] | None, multi: bool | None
+) -> OneHot | None:
+    """Detects whether the columns of a table are classes, by all rows.
+
+    Args:
+        table: the table.
+        taken: columns that are something else.
+        classes: names of `input.classes`, if given.
+        multi: `input.labels.multi_label`.
+
+    Returns:
+        The classes, or `None` where the columns are not classes.
+
+    Raises:
+        UsageError: some columns hold 0 and 1 only, others do not; or there is no header that names the classes.
+    """
+    # Roboflow's `Unlabeled` is of images without a class.
+    known = [i for i, name in enumerate(table.header) if name in (classes or ()) or name.lower() not in _UNLABELED]
+    free = {i: table.header[i] for i in known if i not in taken and table.header[i]}
+    named = classes is not None and set(classes) <= set(free.values())
+    columns = {i: header for i, header in free.items() if not named or header in (classes or ())}
+    flags = [i for i in columns if all(flag(row.fields[i]) in (-1, 0, 1) for row in table.first_rows)]
+    if not named and len(flags) < 2:
+        return None
+    seen: dict[int, set[int]] = {i: set() for i in columns}
+    contrary: dict[int, str] = {}
+    one_each = True
+    for row in table.rows():
+        if len(row.fields) != len(table.header):
+            continue
+        ones = 0
+        for i in columns:
+            value = flag(row.fields[i])
+            if value in (-1, 0, 1):
+                seen[i].add(value)
+                ones += value == 1
+            else:
+                contrary.setdefault(i, f"row {row.line} holds {row.fields[i][:_SHOWN]!r}")
+        one_each = one_each and ones == 1
+    values = set().union(*seen.values())
+    mixed = {-1, 0} <= values
+    sound = [i for i in columns if seen[i] and i not in contrary]
+    if not named and (len(sound) < 2 or mixed or len(set(columns.values())) < len(columns)):
+        return None
+    if not named and contrary:
+        column, found = next(iter(contrary.items()))
+        raise UsageError(
+            f"{table.path}: no column of classes was found. The columns "
+            f"{shown_header([columns[i] for i in sound[:3]])} may be one class each, but {columns[column]!r} is not "
+            f"({found}). Name the classes in input.classes, or the column of classes in input.labels.columns.label."
+        )
+    counted = "every row has one 1" if one_each else "not every row has one 1"
+    if table.headless and classes is None:
+        raise UsageError(
+            f"{table.path}: its first line is a row, and its columns of 0 and 1 may be a class each, which only a "
+            "header names. Write the header above it: image, and the names of the classes."
+        )
+    reason = f"the columns {'of input.classes' if named else 'hold 0 and 1 only'}; {counted}"
+    return OneHot(columns, -1 if -1 in values and not mixed else 0, not one_each if multi is None else multi, reason)
+
+
+def find_numbers(table: Table, taken: Collection[int]) -> FoundNumbers:
+    """Looks for columns of numbers, by all rows."""
+    free = {i: header for i, header in enumerate(table.header) if i not in taken and header}
+    numbers: Counter[int] = Counter()
+    others: Counter[int] = Counter()
+    flags = True
+    for row in table.rows():
+        for i in free if len(row.fields) == len(table.header) else ():
+            text = row.fields[i].strip()
+            if is_number(text):
+                numbers[i] += 1
+                flags = flags and float(text) in (-1, 0, 1)
+            elif text and text.lower().lstrip("+-") not in _NOT_FINITE:
+                others[i] += 1
+    good = [i for i in free if numbers[i] > others[i]]
+    bad = [i for i in free if others[i] and i not in good]
+    return FoundNumbers(tuple(free[i] for i in good), tuple(free[i] for i in bad), flags)
+
+
+@dataclass(frozen=True)
+class FoundNumbers:
+    """The columns of a table that have no role.
+
+    Attributes:
+        numbers: headers of those of which most values are numbers.
+        others: headers of the others, empty columns aside.
+        flags: whether all of the numbers are -1, 0 and 1, which may be classes.
+    """
+
+    numbers: tuple[str, ...]
+    others: tuple[str, ...]
+    flags: bool
+
+    def wanted(self, features: Mapping[str, str]) -> dict[str, str]:
+        """Returns the columns to read, with their types."""
+        columns = dict.fromkeys(self.numbers, FLOAT) if not features or ALL in features else {}
+        named = {name: FLOAT if kind == AUTO else kind for name, kind in features.items() if name != ALL}
+        return {**columns, **named}
+
+
+def are_fractions(table: Table, column: int) -> bool:
+    """Returns whether all values of a column are numbers, and one of them is not a whole number."""
+    fraction = False
+    # Those of most tables are words, as the first rows show.
+    for row in chain(table.first_rows, table.rows()):
+        text = row.fields[column].strip() if len(row.fields) == len(table.header) else ""
+        if text and not is_number(text):
+            return False
+        fraction = fraction or (bool(text) and not float(text).is_integer())
+    return fraction
+
+
+def flag(field: str) -> int | None:
+    """Returns the number in a field of a column of classes: `1`, `1.0`, `true`; `None` where it is not a number."""
+    text = field.strip()
+    return _FLAGS.get(text.lower(), as_integer(text))
+
+
+@dataclass(frozen=True)
+class BoxColumns:
+    """The columns of such a file.
+
+    Attributes:
+        image: name of the column of images; empty where no header states it.
+        label: name of the column of classes; empty where there is none.
+        edges: names of the four columns of a box, or of the one with all four numbers.
+        form: their meaning.
+        size: names of the columns of the image's height and width, or empty.
+    """
+
+    image: str
+    label: str
+    edges: tuple[str, ...]
+    form: str
+    size: tuple[str, ...] = ()
+
+    @property
+    def used(self) -> set[str]:
+        """Names of all of them."""
+        return {self.image, self.label, *self.edges, *self.size}
+
+    def numbers(self, fields: Mapping[str, str]) -> list[str]:
+        """Returns the four numbers of a box as they are written; more or fewer where a list is not one of four."""
+        if len(self.edges) > 1:
+            return [fields.get(name, "") for name in self.edges]
+        text = fields.get(self.edges[0], "").strip("[]() ")
+        return re.split(r"[\s,;]+", text) if text else [""] * 4
+
+    def are_written(self, fields: Mapping[str, str]) -> bool:
+        """Returns whether a row has a box."""
+        return any(number.strip().lower() not in _NOT_WRITTEN for number in self.numbers(fields))
+
+
+def find_box_columns(header: Sequence[str], given: Mapping[str, str]) -> BoxColumns | None:
+    """Returns the columns, `None` where those of a box are not there. That of images may have an unknown name."""
+    reduced = {_PREFIX.sub("", reduce_header(name)): name for name in reversed(header) if name}
+    usual = next((names for names in (*_EDGES, *_CENTERS, *_SIDES) if reduced.keys() >= set(names)), ())
+    found = tuple(reduced[name] for name in usual)
+    if not found:
+        whole = by_reduced(header)
+        found = tuple(whole[name] for name in _LISTS if name in whole)[:1]
+    rest = [name for name in header if name and name not in found]
+    if not found or choose_role(MASK, rest, {}):
+        return None
+    label = choose_role(LABEL, rest, given) or by_reduced(rest).get("labelname", "")
+    image = choose_role(IMAGE, [name for name in rest if name != label], given)
+    form = EDGE_FORM if usual in _EDGES else CENTER_FORM if usual in _CENTERS else CORNER_FORM
+    return BoxColumns(image, label, found, form, size_columns(rest))
+
+
+def is_first_box(fields: Sequence[str]) -> bool:
+    """Returns whether the first row of a file is a box, not a header: an image, four numbers and a class, or blanks."""
+    if len(fields) != len(BOX_HEADER) or not fields[0].lower().endswith(tuple(IMAGE_ENDINGS)):
+        return False
+    numbers = [re.fullmatch(r"-?\d+(?:\.\d+)?", field) is not None for field in fields[1:5]]
+    return (all(numbers) and bool(fields[5])) or not any(fields[1:])

@@ -64,7 +64,7 @@ _SYNONYMS: dict[str, tuple[str, ...]] = {
 _ALSO_LABELS = frozenset((*_SYNONYMS[LABEL], "labelname", "labeltext", "categoryname", "classtext", "name"))
 # Columns of the height and the width of an image.
 _SIZES = tuple((f"{prefix}height", f"{prefix}width") for prefix in ("image", "img", "original", "orig", ""))
-_DELIMITERS = (",", ";", "\t")
+DELIMITERS = (",", ";", "\t")
 # A table with a column for each class of ImageNet-21k has 22,000. Each field is an object of fifty bytes.
 BUDGET = Budget("fields in a row", objects=1 << 15)
 # Enough rows to see which column is what, and about the bytes of them that are kept.
@@ -137,7 +137,7 @@ class Table:
         if _EXCELS_LINE.match(first):
             problem = f"its first line is {first.strip()!r}, which is for Excel and no header"
             raise UsageError(f"{path}: {problem}. Remove this line.")
-        delimiter = max(_DELIMITERS, key=first.count)
+        delimiter = max(DELIMITERS, key=first.count)
         csv.field_size_limit(limits.LONGEST_LINE)
         try:
             header = next(csv.reader(_one_row([first], delimiter), delimiter=delimiter, strict=False), [])
@@ -278,29 +278,27 @@ class JoinedTable(Table):
 
     Attributes:
         tables: the tables, from old to new.
-        parts: what each of them is.
+        spans: what each of them is, and whether they must have the same rows about an image, or the newest counts.
         image: number of the column that names images, whose fields get the delivery's folder before them.
-        agree: whether tables must have the same rows about an image, or the newest that names it counts.
     """
 
     tables: tuple[Table, ...] = ()
-    parts: tuple[TablePart, ...] = ()
+    spans: Spans = ONE_FILE
     image: int = -1
-    agree: bool = False
 
     @staticmethod
-    def join(parts: Sequence[TablePart]) -> JoinedTable:
+    def join(spans: Spans) -> JoinedTable:
         """Opens tables, given from old to new.
 
         Raises:
             UsageError: see `Table.open`.
         """
-        tables = tuple(Table.open(part.path) for part in parts)
+        tables = tuple(Table.open(part.path) for part in spans.parts)
         newest = tables[-1]
-        return JoinedTable(newest.path, newest.header, newest.delimiter, tables=tables, parts=tuple(parts))
+        return JoinedTable(newest.path, newest.header, newest.delimiter, tables=tables, spans=spans)
 
-    def with_images(self, column: int, agree: bool) -> JoinedTable:
-        """Returns the same tables when it is known which column names images, and whether they must `agree`.
+    def with_images(self, column: int) -> JoinedTable:
+        """Returns the same tables when it is known which column names images.
 
         Raises:
             UsageError: an older table does not have the column.
@@ -312,11 +310,11 @@ class JoinedTable(Table):
                     f"{table.path}: has no column {header!r}, as {self.path} has, but {shown_header(table.header)}. "
                     "Name the columns of all spans alike, or read one span."
                 )
-        return replace(self, image=column, agree=agree)
+        return replace(self, image=column)
 
     def rows(self) -> Iterator[TableRow]:
         """Streams the rows; the `part` of one is the number of its table."""
-        for number, (table, part) in enumerate(zip(self.tables, self.parts, strict=True)):
+        for number, (table, part) in enumerate(zip(self.tables, self.spans.parts, strict=True)):
             places = [table.header.index(name) if name in table.header else None for name in self.header]
             for row in table.rows():
                 if len(row.fields) != len(table.header):

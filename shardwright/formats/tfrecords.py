@@ -273,7 +273,9 @@ class TFRecordFormat(AnnotationFormat):
                 plain = listed if isinstance(listed, list) else listed.tolist()
                 # JSON has no infinities: those are written as text, and read again as numbers.
                 finite = kind != "float32" or np.isfinite(listed).all()
-                values[name] = plain if kind != "bytes" and finite else [_text(value) for value in plain]
+                if kind == "bytes" or not finite:
+                    plain = [value.decode("utf-8") if isinstance(value, bytes) else str(value) for value in plain]
+                values[name] = plain
         captions = features.get(self._found.roles.caption, [])
         if isinstance(captions, list) and captions:
             values[CAPTION_FEATURE] = [caption.decode("utf-8", "replace") for caption in captions]
@@ -321,7 +323,3 @@ def _by_number(values: Mapping[str, str], numbers: Mapping[str, set[int]]) -> di
         return None
     placed |= dict(zip(rest, gaps, strict=False))
     return dict.fromkeys(sorted(placed, key=placed.__getitem__))
-
-
-def _text(value: bytes | float) -> str:
-    return value.decode("utf-8") if isinstance(value, bytes) else str(value)

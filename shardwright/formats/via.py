@@ -13,46 +13,28 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from shardwright.errors import UsageError
 from shardwright.formats.base import Request, shorten
-from shardwright.formats.head import Head
-from shardwright.formats.object_content import Content, Entry, Thing, ellipse, polygon, rectangle
+from shardwright.formats.object_content import Content, Entry, Thing, corner_box, ellipse, polygon, rectangle
 from shardwright.formats.object_values import Fields, ObjectError, load_json, read_mapping, read_points
 from shardwright.formats.objects import ObjectTable
+from shardwright.formats.signs import VIA_REGION_COLUMNS, is_via_table
 from shardwright.formats.tables import Table
-from shardwright.images.boxes import Box
 from shardwright.untrusted.json_text import parse_untrusted_json
 
 _PROJECT = "_via_img_metadata"
 _CLASS_NAMES = ("class", "label", "name", "category", "type", "classes", "labels")
 _WITHOUT_AREA = {"point": "points", "polyline": "lines"}
 _OBJECT = "object"
-_FILE_COLUMNS = ("filename", "file_attributes")
-# Column of a CSV -> its name in JSON.
-_REGION_COLUMNS = {"region_shape_attributes": "shape_attributes", "region_attributes": "region_attributes"}
 
 
 class ViaJson(ObjectTable):
     """The file, JSON or CSV."""
 
     format, tool = "via_json", "VIA"
-
-    @staticmethod
-    def sniff(head: Head) -> str:
-        if _is_table(head.header):
-            return "a CSV of VIA (VGG Image Annotator)"
-        if head.members is None:
-            named = '"_via_' in head.text or ('"regions"' in head.text and '"filename"' in head.text)
-            found = head.text[:1] in ("{", "[") and named and '"images"' not in head.text
-        else:
-            entries = [head.members, *head.members.values()]
-            found = any(name.startswith("_via_") for name in head.members) or any(
-                isinstance(entry, dict) and {"filename", "regions"} <= entry.keys() for entry in entries
-            )
-        return "VIA (VGG Image Annotator) JSON" if found else ""
 
     def __init__(self, given: Request) -> None:
         super().__init__(given)
@@ -105,7 +87,11 @@ class ViaJson(ObjectTable):
             if kind in _WITHOUT_AREA:
                 content.left_out[_WITHOUT_AREA[kind]] += 1
                 continue
-            content.things += [_thing(kind, label, drawn) for label in self._labels(attributes, region.where)]
+            labels = [self._only] if self._attribute is None else _values(attributes.get(self._attribute))
+            if not labels:
+                name = ascii(self._attribute)[:40]
+                raise ObjectError(f"{region.where}: has no {name}, the attribute of its class")
+            content.things += [_thing(kind, label, drawn) for label in labels]
         for name, value in entry.inside("file_attributes", {}).members.items():
             if name.lower() in _CLASS_NAMES:
                 content.tags += _values(value)
@@ -113,23 +99,10 @@ class ViaJson(ObjectTable):
                 content.left_out["further attributes of files"] += 1
         return content
 
-    def _labels(self, attributes: Mapping[str, Any], where: str) -> list[str]:
-        if self._attribute is None:
-            return [self._only]
-        found = _values(attributes.get(self._attribute))
-        if not found:
-            raise ObjectError(f"{where}: has no {ascii(self._attribute)[:40]}, the attribute of its class")
-        return found
-
-
-def _is_table(header: Sequence[str]) -> bool:
-    """Returns whether a CSV has the columns of VIA."""
-    return {*_FILE_COLUMNS, *_REGION_COLUMNS} <= {name.lstrip("#") for name in header}
-
 
 def _read_table(table: Table) -> dict[str, Any]:
     """Returns the rows of a CSV as the entries of a JSON file."""
-    if not _is_table(table.header):
+    if not is_via_table(table.header):
         raise UsageError(f"{table.path}: is not VIA's. Export 'Annotations as csv' or 'as json' from VIA 2.")
     header = [name.lstrip("#") for name in table.header]
     entries: dict[str, Any] = {}
@@ -137,7 +110,7 @@ def _read_table(table: Table) -> dict[str, Any]:
         fields = dict(zip(header, row.fields, strict=False))
         name = fields["filename"].strip()
         entry = entries.setdefault(name, {"filename": name, "regions": []})
-        region = {name: _parsed(fields.get(column, "")) for column, name in _REGION_COLUMNS.items()}
+        region = {name: _parsed(fields.get(column, "")) for column, name in VIA_REGION_COLUMNS.items()}
         entry["file_attributes"] = _parsed(fields.get("file_attributes", ""))
         if any(region.values()):
             entry["regions"].append(region)
@@ -173,8 +146,7 @@ def _thing(kind: str, label: str, drawn: Fields) -> Thing:
         points = list(zip(columns, rows, strict=True))
         return Thing(label, polygon(read_points(points, drawn.place("all_points"))))
     if kind == "rect":
-        x, y, width, height = drawn.numbers("x", "y", "width", "height")
-        return rectangle(label, Box(x, y, x + width, y + height))
+        return rectangle(label, corner_box(*drawn.numbers("x", "y", "width", "height")))
     if kind not in ("circle", "ellipse"):
         raise ObjectError(f"{drawn.where}: {ascii(kind)[:40]} is not a shape of VIA")
     x, y, across, down = drawn.numbers("cx", "cy", *(("r", "r") if kind == "circle" else ("rx", "ry")))

@@ -17,7 +17,6 @@ from dataclasses import replace
 
 from shardwright.errors import AnnotationError
 from shardwright.formats.base import Survey
-from shardwright.formats.head import Head
 from shardwright.formats.image_names import key_stem
 from shardwright.formats.object_content import Content, Thing
 from shardwright.formats.object_values import Fields
@@ -39,11 +38,6 @@ class VocBoxes(ObjectFiles):
 
     format, tool, flags = "voc_boxes", "Pascal VOC", _FLAGS
     ending, folder = ".xml", "Annotations"
-
-    @staticmethod
-    def sniff(head: Head) -> str:
-        outlines = "<polygon>" in head.text and "<bndbox>" not in head.text  # MIT's LabelMe.
-        return "Pascal VOC XML files of boxes" if head.xml_root == "annotation" and not outlines else ""
 
     def _names_in(self, number: int, data: bytes) -> Sequence[str]:
         stem = key_stem(self._files.keys[number])
@@ -84,7 +78,12 @@ def read_voc(data: bytes) -> Content:
     reader = _Reader()
     try:
         parse_xml([data], reader)
-        things = [_thing(Fields(one, f"object {i + 1}", texts=True)) for i, one in enumerate(reader.objects)]
+        things = []
+        for i, members in enumerate(reader.objects):
+            one = Fields(members, f"object {i + 1}", texts=True)
+            xmin, ymin, xmax, ymax = one.numbers(*_EDGES)
+            flags = {flag: int(one.get(flag) in ("1", "true", "True")) for flag in _FLAGS}
+            things.append(Thing(one.name("name"), None, Box(xmin - 1, ymin - 1, xmax, ymax), flags))
         return Content(things, size=Fields(reader.size, "size", texts=True).size())
     except AnnotationError as error:
         raise AnnotationError(str(error), BAD_XML) from None
@@ -107,9 +106,3 @@ class _Reader:
             self.size[name] = text
         elif folder in (_OBJECT, _BOX) and self.objects:
             self.objects[-1][name] = text
-
-
-def _thing(one: Fields) -> Thing:
-    xmin, ymin, xmax, ymax = one.numbers(*_EDGES)
-    flags = {flag: int(one.get(flag) in ("1", "true", "True")) for flag in _FLAGS}
-    return Thing(one.name("name"), None, Box(xmin - 1, ymin - 1, xmax, ymax), flags)

@@ -169,20 +169,17 @@ def _features(sample: str, members: Mapping[str, bytes], classes: Sequence[str])
     if not isinstance(row, dict):
         raise SampleError("json is not a JSON object. Write one, or leave the file out.")
     if row.keys() == _EXPORTED:
-        return found | _exported(row, members[images[0]] if images else b"", classes)
+        # `shardwright export` wrote it; edges of boxes are in pixels there.
+        key, labels, boxes, names = row["key"], row["classes"], row["boxes"], row["box_classes"]
+        if not (isinstance(key, str) and are_texts(labels) and are_texts(names) and are_boxes(boxes)):
+            raise SampleError("json has values of another kind than the export writes. Export the dataset again.")
+        found["image/key"] = key.encode("utf-8", "replace")
+        if labels or not names:
+            found[CLASS_TEXT] = texts(labels)
+        image = members[images[0]] if images else b""
+        return found | box_features(image, boxes, names, classes, f"{CLASSES_FILE} next to the tar files")
     values = {name: value for name, listed in row.items() if (value := value_feature(listed)) is not None}
     return {name: value for name, value in values.items() if not name.startswith(_RESERVED)} | found
-
-
-def _exported(row: Mapping[str, Any], image: bytes, classes: Sequence[str]) -> dict[str, FeatureValue]:
-    """Returns the features of the JSON that `shardwright export` writes; edges of boxes are in pixels there."""
-    key, labels, boxes, names = row["key"], row["classes"], row["boxes"], row["box_classes"]
-    if not (isinstance(key, str) and are_texts(labels) and are_texts(names) and are_boxes(boxes)):
-        raise SampleError("json has values of another kind than the export writes. Export the dataset again.")
-    found: dict[str, FeatureValue] = {"image/key": key.encode("utf-8", "replace")}
-    if labels or not names:
-        found[CLASS_TEXT] = texts(labels)
-    return found | box_features(image, boxes, names, classes, f"{CLASSES_FILE} next to the tar files")
 
 
 def _json(text: bytes) -> Any:

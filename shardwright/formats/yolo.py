@@ -25,19 +25,18 @@ from shardwright.config.yaml_text import MOST_BYTES, parse_yaml
 from shardwright.errors import AnnotationError, Reading, UsageError
 from shardwright.formats.base import Request, Survey, shorten
 from shardwright.formats.classes import names_by_line
-from shardwright.formats.head import NUMBER, Head
 from shardwright.formats.image_names import key_stem
 from shardwright.formats.listed_boxes import CENTERS
 from shardwright.formats.mask_values import have_ids
 from shardwright.formats.object_content import FRACTIONS, Content, Entry, Thing, fractions
 from shardwright.formats.object_values import ObjectError, check_fraction, read_text_number
 from shardwright.formats.objects import ObjectFiles
+from shardwright.formats.signs import YAML_ENDINGS
 from shardwright.images.boxes import Box
 from shardwright.running.progress import counted
 from shardwright.storage import Listing, is_folder, list_inputs, list_names, read_bytes
 from shardwright.untrusted.budget import Budget, OverBudget
 
-YAML_ENDINGS = (".yaml", ".yml")
 # 100,000 boxes are 4 MiB. A corner of four bytes becomes objects of 120.
 BUDGET = Budget(header=16 << 20)
 _NAME_LISTS = ("classes.txt", "obj.names", "predefined_classes.txt")
@@ -46,8 +45,6 @@ _EXAMPLES = _NAME_LISTS[-1]
 _LABELS, _IMAGES = "labels", "images"
 _BOX = 5
 _SHOWN = 60
-# The first line of a file.
-_LINE = re.compile(rf"\d+(?:\.0+(?:e\+00)?)?(?:\s+{NUMBER}){{4,}}$")
 _BETWEEN = re.compile(r"[\s,]+")
 # Fewer further points do not show that they are key points; shares of lines that do.
 _LEAST_POINTS = 3
@@ -60,12 +57,6 @@ class Yolo(ObjectFiles):
     """The text files of a set."""
 
     format, tool, unlisted = "yolo", "YOLO's names", "empty"
-
-    @staticmethod
-    def sniff(head: Head) -> str:
-        if head.ending in YAML_ENDINGS:
-            return "YOLO's data.yaml" if re.search(r"^names\s*:", head.text, re.MULTILINE) else ""
-        return "YOLO text files" if head.ending == ".txt" and _LINE.match(head.line) else ""
 
     def __init__(self, given: Request) -> None:
         path = given.path.rstrip("/")
@@ -82,7 +73,11 @@ class Yolo(ObjectFiles):
         stated = [data.get(key) for key in ("train", "val", "test")]
         paths = [path for value in stated for path in (value if isinstance(value, list) else [value])]
         lists = {_base(path) for path in paths if isinstance(path, str)}
-        texts = [i for i, key in enumerate(listing.keys) if self._is_text(key) and _base(key) not in lists]
+        texts = []
+        for i, key in enumerate(listing.keys):
+            name = _base(key).lower()
+            if key.startswith(self._below) and name.endswith(".txt") and not name.startswith(("readme", "license")):
+                texts += [i] if name not in _NAME_LISTS and _base(key) not in lists else []
         if not texts:
             raise UsageError(
                 f"input.labels.path: {given.path}: there are no YOLO text files below {folder}. Give the folder "
@@ -147,15 +142,6 @@ class Yolo(ObjectFiles):
         named = "as YOLO's [x, y, width, height], the center and the size, its"
         self._check_corners(survey, named, "Write them as YOLO does.", CENTERS)
 
-    def _is_text(self, key: str) -> bool:
-        name = _base(key).lower()
-        return (
-            key.startswith(self._below)
-            and name.endswith(".txt")
-            and name not in _NAME_LISTS
-            and not name.startswith(("readme", "license"))
-        )
-
     def _names_in(self, number: int, data: bytes) -> Sequence[str]:
         """Returns the image's path, as it follows from that of the text file, without extension."""
         key = key_stem(self._files.keys[number])
@@ -166,7 +152,10 @@ class Yolo(ObjectFiles):
         for swapped in [*reversed(places), None]:
             at = [*parts]
             if swapped is not None:
-                at[swapped] = _like(parts[swapped], _IMAGES)
+                written = parts[swapped]  # `Images` for `Labels`.
+                at[swapped] = (
+                    _IMAGES.upper() if written.isupper() else _IMAGES.title() if written[0].isupper() else _IMAGES
+                )
             whole = "/" + "/".join(at)
             if whole.startswith(root):
                 found.append(whole.removeprefix(root))
@@ -207,24 +196,20 @@ class Yolo(ObjectFiles):
         for number in numbers:
             check_fraction(number, where)
         content.numbers.add(int(label))
-        name = self._label(int(label), where, content)
+        name = str(int(label))
+        if self.declared:
+            if label >= len(self.declared):
+                problem = f"the class {name} is not one of the {len(self.declared)} names, from 0"
+                raise _NoClass(f"{where}: {problem}", content)
+            name = self.declared[int(label)]
         if len(numbers) > _BOX - 1:
             boxed, far = _may_be_key_points(numbers)
-            content.outlines, content.boxed, content.far = (
-                content.outlines + 1,
-                content.boxed + boxed,
-                content.far + far,
-            )
+            content.outlines += 1
+            content.boxed += boxed
+            content.far += far
             return Thing(name, fractions(zip(numbers[::2], numbers[1::2], strict=True)))
         x, y, width, height = numbers
         return Thing(name, None, Box(x - width / 2, y - height / 2, x + width / 2, y + height / 2))
-
-    def _label(self, number: int, where: str, content: _Lines) -> str:
-        if not self.declared:
-            return str(number)
-        if number >= len(self.declared):
-            raise _NoClass(f"{where}: the class {number} is not one of the {len(self.declared)} names, from 0", content)
-        return self.declared[number]
 
 
 def _may_be_key_points(numbers: Sequence[float]) -> tuple[bool, bool]:
@@ -243,7 +228,7 @@ def _may_be_key_points(numbers: Sequence[float]) -> tuple[bool, bool]:
     return True, not (left - side <= width <= right + side and top - side <= height <= bottom + side)
 
 
-@dataclass
+@dataclass(slots=True)
 class _Lines(Content):
     """The lines of a file.
 
@@ -344,11 +329,6 @@ def _agreed(lists: Mapping[str, tuple[str, ...]]) -> tuple[str, ...]:
                     "list that is wrong, or set input.classes to {name: number}."
                 )
     return names
-
-
-def _like(written: str, name: str) -> str:
-    """Returns a name of a folder in the case of another one: `Images` for `Labels`."""
-    return name.upper() if written.isupper() else name.title() if written[0].isupper() else name
 
 
 def _base(path: str) -> str:

@@ -126,21 +126,17 @@ def resolve_baseline(config: Config, data: str = "", classes: Sequence[str] = ()
         fresh = without_previous_splits(IngestRecipe.of(_with(config, None), classes).options())
         if shaping and found.data == data and without_previous_splits(found.recipe) == fresh:
             before = found.parents.get(PREVIOUS)
-            found = None if before is None else _known(family.find(PREVIOUS, before), before, shaping[0], root)
+            found = None if before is None else family.find(PREVIOUS, before)
+            if before is not None and found is None:
+                raise ConfigError(
+                    shaping[0],
+                    f"the dataset {before[:12]}, which the baseline kept its splits from, is not in {root}",
+                    "Restore it, or name a dataset by its path.",
+                )
     resolved = _with(config, None if found is None else found.place)
     return (
         replace(resolved, reuse_from=None if last is None else last.place) if config.reuse_from == BLESSED else resolved
     )
-
-
-def _known(found: Artifact | None, digest: str, option: str, root: str) -> Artifact:
-    if found is None:
-        raise ConfigError(
-            option,
-            f"the dataset {digest[:12]}, which the baseline kept its splits from, is not in {root}",
-            "Restore it, or name a dataset by its path.",
-        )
-    return found
 
 
 def _with(config: Config, path: str | None) -> Config:
@@ -275,8 +271,8 @@ def baseline_source(location: InputLocation, out: str | os.PathLike[str]) -> dic
         out: the dataset that `build.json` is of; paths on this machine are relative to it.
     """
     paths = {SPLITS: location.previous, COPIED: location.earlier}
-    given = {option: _from(str(out), path) for option, path in paths.items() if path is not None}
-    return {KEPT_FROM: given} if given else {}
+    kept = {option: _from(str(out), path) for option, path in paths.items() if path is not None}
+    return {KEPT_FROM: kept} if kept else {}
 
 
 def _from(folder: str, path: str) -> str:
@@ -287,8 +283,8 @@ def _from(folder: str, path: str) -> str:
 
 def _kept_from(path: str) -> dict[str, str]:
     try:
-        given = parse_untrusted_json(read_bytes(os.path.join(path, BUILD_FILE))).get(KEPT_FROM, {})
-        return {str(option): _at(path, str(where)) for option, where in given.items()}
+        kept = parse_untrusted_json(read_bytes(os.path.join(path, BUILD_FILE))).get(KEPT_FROM, {})
+        return {str(option): _at(path, str(where)) for option, where in kept.items()}
     except (OSError, ValueError, AttributeError) as error:
         raise DatasetError(f"{path}: {BUILD_FILE} cannot be read ({error}). Restore it.") from None
 

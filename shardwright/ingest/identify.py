@@ -274,10 +274,16 @@ def _identify(
         wanted &= ~listed
     elif (wanted & listed & ~contents.known).any():
         todo = np.flatnonzero(wanted & ~listed).tolist()
-        found = map_threads(
-            lambda i: _hash_twice(listing, i, algorithm), todo, readers(listing.root), listing.sizes.__getitem__
-        )
-        for i, both in zip(todo, found, strict=True):
+
+        def hash_twice(i: int) -> tuple[FileHash, bytes] | None:
+            try:
+                data = read_bytes(listing.path(i), listing.pin(i))
+            except OSError:
+                return None
+            return hash_bytes(data, algorithm), _digest(f"{MD5}{md5_of(data)}", listing.sizes[i])
+
+        hashes = map_threads(hash_twice, todo, readers(listing.root), listing.sizes.__getitem__)
+        for i, both in zip(todo, hashes, strict=True):
             if both is not None:
                 contents.set(i, both[0])
                 digests[i] = both[1]
@@ -285,14 +291,6 @@ def _identify(
         return contents, digests
     hash_into(contents, listing, np.flatnonzero(wanted & ~contents.known).tolist(), algorithm, progress)
     return contents, digests
-
-
-def _hash_twice(listing: Listing, position: int, algorithm: str) -> tuple[FileHash, bytes] | None:
-    try:
-        data = read_bytes(listing.path(position), listing.pin(position))
-    except OSError:
-        return None
-    return hash_bytes(data, algorithm), _digest(f"{MD5}{md5_of(data)}", listing.sizes[position])
 
 
 def _same(

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import json
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import islice
 from operator import itemgetter
 from typing import Any, NamedTuple
@@ -132,7 +132,9 @@ def record_inputs(staging: Staging, shards: tuple[PlannedShard, ...], *, keep: b
     Returns:
         The fingerprint of the input.
     """
-    contents = _contents_of_kept(staging, shards)
+    with staging.path(INPUTS_OF_PLAN).open(encoding="utf-8") as planned:
+        wanted = {row.same for row in map(InputRow.from_json, planned)} - {""}
+    contents = {row.key: row for row in _rows(staging, shards) if row.key in wanted} if wanted else {}
     total = new_checksum()
 
     def lines() -> Iterator[str]:
@@ -141,7 +143,7 @@ def record_inputs(staging: Staging, shards: tuple[PlannedShard, ...], *, keep: b
         while some := list(islice(rows, _TOGETHER)):
             if contents:
                 known = (contents[row.same] if row.same else row for row in some)
-                some = [one._replace(key=row.key, listed=row.listed) for one, row in zip(known, some, strict=True)]
+                some = [same._replace(key=row.key, listed=row.listed) for same, row in zip(known, some, strict=True)]
             identities = (row.content_id if row.content_id and row.counts else None for row in some)
             add_files(total, [row.key for row in some], [row.size for row in some], identities)
             for row in some if keep else ():
@@ -182,12 +184,6 @@ def _rest_of(staging: Staging, shards: tuple[PlannedShard, ...]) -> str:
         else:
             total.update(canonical_json(row).encode("utf-8") + b"\n")
     return total.hexdigest()
-
-
-def _contents_of_kept(staging: Staging, shards: tuple[PlannedShard, ...]) -> Mapping[str, InputRow]:
-    with staging.path(INPUTS_OF_PLAN).open(encoding="utf-8") as lines:
-        wanted = {row.same for row in map(InputRow.from_json, lines)} - {""}
-    return {row.key: row for row in _rows(staging, shards) if row.key in wanted} if wanted else {}
 
 
 def _rows(staging: Staging, shards: tuple[PlannedShard, ...]) -> Iterator[InputRow]:

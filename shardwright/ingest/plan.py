@@ -35,13 +35,9 @@ from shardwright.ingest.split_inputs import moved_notes, resolve_method
 from shardwright.ingest.splitting import Positions, class_sets, cut_shards, split_images
 from shardwright.ingest.survey import IngestInput, survey_input
 from shardwright.ingest.tasks import (
-    Bounds,
-    Range,
     Tasks,
     cost_of,
-    cut_ranges,
     keep_tasks,
-    missing_ranges,
     new_tasks,
     share_tasks,
     write_images,
@@ -49,6 +45,7 @@ from shardwright.ingest.tasks import (
 )
 from shardwright.running.processes import trim_heap
 from shardwright.staging.commit import DatasetPlan, check_known_rejects
+from shardwright.staging.ranges import Cut
 from shardwright.staging.staged import PROBED
 from shardwright.staging.staging import PlannedShard, Staging
 from shardwright.storage import Listing, Refusal
@@ -72,9 +69,7 @@ class IngestPlan:
         recipe: the options.
         examples: how an image and its annotations become an example.
         notes: what was detected, for the user.
-        shard_bytes: size of the images of each shard.
-        shard_costs: nanoseconds of one processor that each takes, roughly.
-        bounds: of the ranges of each shard; writers do not need them.
+        cut: the ranges of the shards; writers do not need them.
         tasks: name of the folder of its task files. Ranges of other bounds, and images that are copied from another
             dataset, have another folder.
         recorded: whether the writers record the files that they read; see `shardwright.ingest.input_records`.
@@ -86,9 +81,7 @@ class IngestPlan:
     recipe: IngestRecipe
     examples: ExampleSpec
     notes: tuple[str, ...]
-    shard_bytes: tuple[int, ...]
-    shard_costs: tuple[int, ...]
-    bounds: tuple[Bounds, ...]
+    cut: Cut
     tasks: str
     recorded: bool
     source: CopySource | None = None
@@ -98,14 +91,9 @@ class IngestPlan:
         """Returns what the bytes depend on besides the plan: the encoder of this machine, where one may be used."""
         return _tools(self.recipe)
 
-    def missing_ranges(self, staging: Staging, processes: int) -> list[Range]:
-        """Returns the ranges that are still to be written; see `ranges.missing_ranges`."""
-        shards = self.dataset.shards
-        return missing_ranges(shards, self.bounds, self.shard_bytes, self.shard_costs, staging, processes)
-
     def for_writers(self) -> IngestPlan:
         """Returns the plan without what writers do not need: each range is sent with it."""
-        return replace(self, shard_bytes=(), shard_costs=(), bounds=())
+        return replace(self, cut=Cut())
 
 
 @dataclass
@@ -179,10 +167,10 @@ class PreparedIngest:
                 keep_tasks(staging, plan.tasks, tasks, self.positions, reader)
             surveyed.guard.check_unchanged()
         if elsewhere:
-            share_tasks(staging, self.positions, plan.bounds, plan.tasks)
+            share_tasks(staging, self.positions, plan.cut.bounds, plan.tasks)
 
     def _write_tasks(self, folder: Path, tasks: Tasks) -> None:
-        surveyed, bounds = self.surveyed, self.plan.bounds
+        surveyed, bounds = self.surveyed, self.plan.cut.bounds
         annotations, attached = surveyed.source.annotations(), surveyed.source.attachments()
         if attached is not None and surveyed.attached is not None:
             annotations = _pinned(annotations, attached, surveyed.attached, surveyed.attached_later)
@@ -337,9 +325,8 @@ def _ingest_plan(
     keep_inputs = surveyed.probed is not None or measured or (surveyed.read_later and not surveyed.pinned)
     keep_inputs = keep_inputs or bool(listing.checksums)
     sizes = np.array(listing.sizes, dtype=np.int64)
-    cost = cost_of(recipe.images, sizes)
-    bounds = tuple(cut_ranges(shards, cost, listing.root))
-    ranges = fingerprint([_TASK_FORMAT, bounds, "" if source is None else source.digest])
+    cut = Cut.of(shards.values(), sizes, cost_of(recipe.images, sizes), listing.root)
+    ranges = fingerprint([_TASK_FORMAT, cut.bounds, "" if source is None else source.digest])
     dataset = DatasetPlan(
         kind=_KIND,
         task=examples.task,
@@ -365,9 +352,7 @@ def _ingest_plan(
         recipe=recipe,
         examples=examples,
         notes=notes,
-        shard_bytes=tuple(int(sizes[images].sum()) for images in shards.values()),
-        shard_costs=tuple(int(cost[images].sum()) for images in shards.values()),
-        bounds=bounds,
+        cut=cut,
         tasks=f"tasks-{ranges[:16]}",
         recorded=surveyed.read_later or measured,
         source=source,

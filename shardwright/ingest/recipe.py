@@ -10,6 +10,7 @@ import posixpath
 import typing
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from itertools import takewhile
 from typing import Any
 
 from shardwright.config import (
@@ -119,15 +120,21 @@ class IngestRecipe:
             UsageError: `split.keep_from` is not a dataset.
             DatasetError: it is damaged.
         """
-        labels = config.input.labels
+        labels, split = config.input.labels, config.split
         if labels.path is not None:
             labels = replace(labels, path=posixpath.basename(labels.path.rstrip("/")))
+        if split.from_lists is not None:
+            lists = {name: posixpath.basename(path) for name, path in split.from_lists.items()}
+            split = replace(split, from_lists=lists)
+        if split.keep_from is not None:
+            previous = named_dataset("split.keep_from", config.resolve(split.keep_from))
+            split = replace(split, keep_from=previous.manifest.digest)
         recipe = IngestRecipe(
             task=config.task,
             input=replace(config.input, images=NOWHERE, labels=labels, span=NEWEST, version=NEWEST),
             images=config.images,
             duplicates=config.duplicates,
-            split=_without_locations(config),
+            split=split,
             shards=config.shards,
             features=config.features,
             rejects=config.rejects,
@@ -166,16 +173,6 @@ class IngestRecipe:
         return IngestRecipe(task=options["task"], **parsed)
 
 
-def _without_locations(config: Config) -> SplitConfig:
-    split = config.split
-    if split.from_lists is not None:
-        split = replace(split, from_lists={name: posixpath.basename(path) for name, path in split.from_lists.items()})
-    if split.keep_from is not None:
-        previous = named_dataset("split.keep_from", config.resolve(split.keep_from))
-        split = replace(split, keep_from=previous.manifest.digest)
-    return split
-
-
 def ingest_recipe(config: Config, classes: Sequence[str]) -> str:
     """Returns the recipe of a configuration and its (given or detected) classes as canonical JSON."""
     return IngestRecipe.of(config, classes).to_json()
@@ -191,8 +188,8 @@ def relative_places(location: InputLocation) -> tuple[str, InputLocation]:
         UsageError: they have no folder in common.
     """
     paths = [location.images, location.labels, location.previous, location.earlier, *location.lists.values()]
-    parents = [_fixed_part(path) for path in paths if path is not None]
-    shared = parents[0]
+    parents = [[*takewhile(_MARKS.isdisjoint, path.split("/")[:-1])] for path in paths if path is not None]
+    shared = parents[0]  # The folders of each path, up to the first with a wildcard.
     for parent in parents[1:]:
         same = [a == b for a, b in zip(shared, parent, strict=False)]
         shared = shared[: same.index(False) if False in same else len(same)]
@@ -214,13 +211,6 @@ def location_json(location: InputLocation) -> str:
     if location.earlier is None:
         del paths["earlier"]  # Pipelines without it keep their cache.
     return canonical_json(paths)
-
-
-def _fixed_part(path: str) -> list[str]:
-    """Returns the folders of a path, up to the first with a wildcard."""
-    names = path.split("/")[:-1]
-    marked = [i for i, name in enumerate(names) if _MARKS & set(name)]
-    return names[: marked[0]] if marked else names
 
 
 def _mapped(location: InputLocation, change: Callable[[str], str]) -> InputLocation:

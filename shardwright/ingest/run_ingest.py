@@ -26,12 +26,13 @@ from shardwright.ingest.plan import IngestPlan, PreparedIngest, plan_ingest, pla
 from shardwright.ingest.recipe import IngestRecipe, InputLocation, locate
 from shardwright.ingest.select_spans import becomes_input
 from shardwright.ingest.survey import IngestInput, list_input, read_annotations
-from shardwright.ingest.tasks import Range, cost_of, forget_tasks, worth_processes
+from shardwright.ingest.tasks import cost_of, forget_tasks
 from shardwright.ingest.write_shards import commit_ingest, write_range
 from shardwright.running.processes import can_fork, map_processes, usable_cores, warm_up
 from shardwright.running.progress import counted, progress
 from shardwright.staging.commit import check_output, discard_assembly, is_committed, open_if_committed, remove_staged
 from shardwright.staging.output import damage
+from shardwright.staging.ranges import Range, processes_for
 from shardwright.staging.staging import ShardResult, Staging
 from shardwright.storage import is_remote
 from shardwright.storage.locks import locked_folder
@@ -137,7 +138,7 @@ def _read_input(
         The input, and the number of processes that it is worth.
     """
     surveyed, looks = list_input(recipe, location), None
-    processes = _processes(int(cost_of(recipe.images, np.array(surveyed.listing.sizes, np.int64)).sum()), workers)
+    processes = processes_for(int(cost_of(recipe.images, np.array(surveyed.listing.sizes, np.int64)).sum()), workers)
     # Times of files may name a staging folder that is next to the output, and for this run alone. If a dataset is at
     # the output already, the content of all files decides whether it is this one.
     if config.run.staging is None and not is_remote(str(out)) and not is_committed(out):
@@ -169,7 +170,7 @@ def _open_staging(staging_root: str, plan: IngestPlan) -> Staging:
 def _stage(prepared: PreparedIngest, staging: Staging, workers: int | None) -> bool:
     """Stages a plan; returns whether its writers are forks, decided once: others look for their tasks in files."""
     forks = can_fork()
-    alone = _processes(sum(prepared.plan.shard_costs), workers) == 1
+    alone = processes_for(sum(prepared.plan.cut.costs), workers) == 1
     prepared.stage(staging, inherited=forks or alone)
     return forks
 
@@ -216,8 +217,8 @@ def write_ranges(
     Returns:
         These ranges, and an iterator that has to be taken to its end.
     """
-    processes = _processes(sum(plan.shard_costs), workers)
-    ranges = plan.missing_ranges(staging, processes)
+    processes = processes_for(sum(plan.cut.costs), workers)
+    ranges = plan.cut.missing(plan.dataset.shards, staging, processes)
     processes = min(processes, len(ranges))
     threads = max(1, (workers or usable_cores()) // max(1, processes))
     write = partial(write_range, plan=plan.for_writers(), staging=staging, threads=threads)
@@ -225,13 +226,6 @@ def write_ranges(
         # A shard may be all there is, so its images are reported while it is written.
         return ranges, map_processes(partial(write, report=report), ranges, 1, _LOST)
     return ranges, map(report, map_processes(write, ranges, processes, _LOST, fork=fork))
-
-
-def _processes(cost: int, workers: int | None) -> int:
-    """Returns how many processes are used for work of so many nanoseconds where `workers` are asked for."""
-    if workers is None:
-        return usable_cores() if worth_processes(cost) else 1
-    return workers
 
 
 def written_notes(plan: IngestPlan, results: Sequence[ShardResult | None]) -> list[str]:

@@ -107,11 +107,11 @@ def _read_spans(location: InputLocation, on_conflict: str) -> MergedSpans:
         if labels is None:
             listing, note = without_outputs(list_inputs(location.images, leave_out=location.labels, one_file=True))
             return MergedSpans(listing, fixed, (), (note,) if note else ())
-        found = labels.find(list_names)
-        chosen = _chosen_tables(labels, found, location)
+        deliveries = labels.find(list_names)
+        chosen = _chosen_tables(labels, deliveries, location)
         listing, note = without_outputs(list_inputs(location.images, leave_out=chosen[-1].path))
         chosen_notes = (*(f"input.labels.path: {part.called}" for part in chosen), *((note,) if note else ()))
-        newest = next(span for span in found if span.path == chosen[-1].path)
+        newest = next(span for span in deliveries if span.path == chosen[-1].path)
         return MergedSpans(listing, tuple(chosen), (), chosen_notes, newest.span, newest.version)
     notes: list[str] = []
     tables = [] if labels is None else labels.find(list_names)
@@ -144,7 +144,8 @@ def becomes_input(place: str, images: str) -> bool:
     if is_remote(place) != is_remote(images):
         return False
     spans = SpanPath.parse("input.images", images)
-    return any(_lists(one, place) for one in ([images] if spans is None else [s.path for s in spans.find(list_names)]))
+    folders = [images] if spans is None else [span.path for span in spans.find(list_names)]
+    return any(_lists(folder, place) for folder in folders)
 
 
 def _lists(images: str, place: str) -> bool:
@@ -166,9 +167,9 @@ def _lists(images: str, place: str) -> bool:
 
 def _list_spans(images: SpanPath, location: InputLocation, tables: Sequence[Span], notes: list[str]) -> list[_Listed]:
     """Lists the newest version with files of each span; with `newest` only of the last such span."""
-    found = images.find(list_names)
+    deliveries = images.find(list_names)
     choice = Choice.parse("input.span", location.span)
-    spans = candidates(found, choice, Choice.parse("input.version", location.version))
+    spans = candidates(deliveries, choice, Choice.parse("input.version", location.version))
     listed: list[_Listed] = []
     for versions in reversed(spans) if choice.text == NEWEST else spans:
         for span in versions:
@@ -187,7 +188,7 @@ def _list_spans(images: SpanPath, location: InputLocation, tables: Sequence[Span
         if listed and choice.text == NEWEST:
             break
     if not listed:
-        raise UsageError(_nothing(images, found, location))
+        raise UsageError(_nothing(images, deliveries, location))
     return listed
 
 
@@ -200,8 +201,8 @@ def _chosen_tables(labels: SpanPath, tables: Sequence[Span], location: InputLoca
     return [TablePart(span.path, "", labels.called(span)) for span in chosen]
 
 
-def _nothing(path: SpanPath, found: Sequence[Span], location: InputLocation) -> str:
-    there = ", ".join(path.called(span) for span in found[-_SHOWN:]) or "none"
+def _nothing(path: SpanPath, deliveries: Sequence[Span], location: InputLocation) -> str:
+    there = ", ".join(path.called(span) for span in deliveries[-_SHOWN:]) or "none"
     version = f" and input.version {location.version}" if path.versioned else ""
     return (
         f"{path.option}: nothing at {path.path} for input.span {location.span}{version}; there are: {there}. "
@@ -245,9 +246,9 @@ def _merge(root: str, listed: Sequence[_Listed], on_conflict: str) -> tuple[List
                 rows.append(LedgerRow(own, DUPLICATE, SUPERSEDED, f"{called} has other bytes for this key"))
     if conflicts and on_conflict == CONFLICT_FAILS:
         shown = "; ".join(conflicts[:_SHOWN]) + ("; …" if len(conflicts) > _SHOWN else "")
-        found = counted(len(conflicts), "image has", "images have")
+        images = counted(len(conflicts), "image has", "images have")
         raise CheckFailed(
-            f"input.on_conflict: {found} other bytes in another span: {shown}. "
+            f"input.on_conflict: {images} other bytes in another span: {shown}. "
             "Set it to newest or with_span, or remove one of the files."
         )
     return _joined(root, listed, sorted(kept)), sorted(rows, key=lambda row: row.key)
@@ -270,8 +271,8 @@ def _contents(
 
     def read(file: tuple[int, int]) -> bytes | None:
         listing = listed[file[0]].listing
-        found = hash_file(listing.path(file[1]), listing.pin(file[1]))
-        return None if found is None else found.content_id
+        hashes = hash_file(listing.path(file[1]), listing.pin(file[1]))
+        return None if hashes is None else hashes.content_id
 
     hashes: Iterator[bytes | None] = map_threads(read, flat, readers(listed[0].listing.root))
     contents.update(zip(flat, hashes, strict=True))

@@ -29,7 +29,7 @@ from shardwright.running.progress import counted
 from shardwright.splits import UNASSIGNED, folder_split, split_named
 from shardwright.storage import Refusal
 
-CONFLICTING_SPLITS = "conflicting_splits"
+CONFLICTING_SPLITS, CONFLICTING_GROUPS = "conflicting_splits", "conflicting_groups"
 _SHOWN = 3
 _UNKNOWN = "not known as a split"
 # So many images in one group cannot be divided; fewer may be a part of a set.
@@ -74,13 +74,15 @@ def predefined_splits(options: SplitConfig, surveyed: IngestInput, lists: Mappin
         stated = _from_lists(lists, surveyed, result.notes)
     elif options.from_column is not None:
         where = f"column {options.from_column!r}"
-        stated = _from_column(options, surveyed, result.notes)
+        fields = column_fields(surveyed.source, "split.from_column", options.from_column)
+        named = _named(fields, options.names, result.notes, options.from_column)
+        stated = ((position, split, f"column {options.from_column}") for position, split, _ in named)
     elif surveyed.survey.splits:
         where = "the annotations"
         by_folder = _from_folders(keys, options.names, frozenset(surveyed.survey.classes), [])
         named = _named(surveyed.survey.splits.items(), options.names, result.notes)
         # An image without annotations is in the split of its folder.
-        stated = chain(named, (one for one in by_folder if one[0] not in surveyed.survey.splits))
+        stated = chain(named, (row for row in by_folder if row[0] not in surveyed.survey.splits))
     else:
         stated = _from_folders(keys, options.names, frozenset(surveyed.survey.classes), result.notes)
     for position, split, source in stated:
@@ -119,16 +121,16 @@ def resolve_method(options: SplitConfig, surveyed: IngestInput, alive: npt.NDArr
     """
     if options.method != AUTO:
         return options
-    found = _stated_by_input(options, surveyed)
-    stated = alive & (found.split_of >= 0) if found is not None else np.zeros(len(alive), np.bool_)
+    by_input = _stated_by_input(options, surveyed)
+    stated = alive & (by_input.split_of >= 0) if by_input is not None else np.zeros(len(alive), np.bool_)
     # A single word, such as a folder `train` among others, may mean anything; what is for tests is not learned from.
-    words = set() if found is None else {options.names[i] for i in found.split_of[stated].tolist()}
-    if found is None or (len(words) < 2 and words != {TEST}):
+    words = set() if by_input is None else {options.names[i] for i in by_input.split_of[stated].tolist()}
+    if by_input is None or (len(words) < 2 and words != {TEST}):
         return replace(options, method=HASH)
-    missing = np.flatnonzero(alive & ~stated & ~np.isin(np.arange(len(alive)), list(found.refused))).tolist()
+    missing = np.flatnonzero(alive & ~stated & ~np.isin(np.arange(len(alive)), list(by_input.refused))).tolist()
     if missing:
-        raise _partly_stated(options, surveyed, found, stated, missing)
-    return replace(options, method=PREDEFINED, from_column=found.column)
+        raise _partly_stated(options, surveyed, by_input, stated, missing)
+    return replace(options, method=PREDEFINED, from_column=by_input.column)
 
 
 def moved_notes(options: SplitConfig, surveyed: IngestInput, orders: Mapping[str, npt.NDArray[np.int64]]) -> list[str]:
@@ -139,13 +141,13 @@ def moved_notes(options: SplitConfig, surveyed: IngestInput, orders: Mapping[str
         surveyed: the input.
         orders: split -> positions of its images.
     """
-    found = _stated_by_input(options, surveyed) if options.method not in (AUTO, PREDEFINED) else None
-    if found is None:
+    by_input = _stated_by_input(options, surveyed) if options.method not in (AUTO, PREDEFINED) else None
+    if by_input is None:
         return []
     counts = Counter(
         (options.names[number], split)
         for split, images in orders.items()
-        for number in found.split_of[images].tolist()
+        for number in by_input.split_of[images].tolist()
         if number >= 0
     )
     moved = sum(count for (stated, split), count in counts.items() if stated != split)
@@ -191,19 +193,19 @@ def split_column(surveyed: IngestInput) -> tuple[str, set[str]] | None:
 def _partly_stated(
     options: SplitConfig,
     surveyed: IngestInput,
-    found: PredefinedSplits,
+    by_input: PredefinedSplits,
     stated: npt.NDArray[np.bool_],
     missing: Sequence[int],
 ) -> UsageError:
     keys = surveyed.listing.keys
     shown = shorten([keys[i] for i in missing[: _SHOWN + 1]])
-    counts = Counter(options.names[i] for i in found.split_of[stated].tolist())
+    counts = Counter(options.names[i] for i in by_input.split_of[stated].tolist())
     listed = ", ".join(f"{name} {count:,}" for name, count in sorted(counts.items()))
     texts = surveyed.survey.splits
-    if found.column is not None:
-        texts = dict(column_fields(surveyed.source, "split.from_column", found.column))
-    further = {word for i in missing if (word := _word_of(keys[i], texts.get(i, ""), found.column or ""))}
-    taken = {"split.method": PREDEFINED} | ({} if found.column is None else {"split.from_column": found.column})
+    if by_input.column is not None:
+        texts = dict(column_fields(surveyed.source, "split.from_column", by_input.column))
+    further = {word for i in missing if (word := _word_of(keys[i], texts.get(i, ""), by_input.column or ""))}
+    taken = {"split.method": PREDEFINED} | ({} if by_input.column is None else {"split.from_column": by_input.column})
     hashed = Reading("divide all images again, by a hash", {"split.method": HASH})
     problem = f"split: the input states the split of {counts.total():,} images ({listed}), and none of {len(missing):,}"
     if unknown := sorted(further - set(options.names)):
@@ -213,7 +215,7 @@ def _partly_stated(
             Reading("take the splits of the input", {**taken, "split.ratios": names}), hashed
         )
     if words := sorted({texts.get(i, "") for i in missing} - {""}):
-        problem += f" ({found.column or 'the annotations'}: {shorten(list(map(repr, words)))})"
+        problem += f" ({by_input.column or 'the annotations'}: {shorten(list(map(repr, words)))})"
     return UsageError(
         f"{problem}: {shown}. Set split.method: predefined and split.unlisted_images to their split, or split.method: "
         "hash."
@@ -262,13 +264,6 @@ def _from_lists(lists: Mapping[str, str], surveyed: IngestInput, notes: list[str
         notes.append(note)
 
 
-def _from_column(options: SplitConfig, surveyed: IngestInput, notes: list[str]) -> Iterator[tuple[int, str, str]]:
-    assert options.from_column is not None
-    fields = column_fields(surveyed.source, "split.from_column", options.from_column)
-    for position, split, _ in _named(fields, options.names, notes, options.from_column):
-        yield position, split, f"column {options.from_column}"
-
-
 def _named(
     stated: Iterable[tuple[int, str]], names: Sequence[str], notes: list[str], header: str = ""
 ) -> Iterator[tuple[int, str, str]]:
@@ -296,13 +291,13 @@ def _from_folders(
     parents = [parent for parent, _ in groupby(keys, lambda key: key[: key.rfind("/") + 1])]
     words = split_folders({folder for parent in parents for folder in parent.split("/")})
     meant: dict[str, str | None] = {}
-    last, found = "", None
+    last, folder_and_split = "", None
     for position, key in enumerate(keys):
         parent = key[: key.rfind("/") + 1]
         if parent != last:
-            last, found = parent, folder_split(parent, names, words)
-        if found is not None and found[0] not in classes:
-            folder, split = found
+            last, folder_and_split = parent, folder_split(parent, names, words)
+        if folder_and_split is not None and folder_and_split[0] not in classes:
+            folder, split = folder_and_split
             meant[folder] = split
             yield position, split, "its folder"
     _note_meanings(notes, meant, "/")
@@ -312,9 +307,6 @@ def _note_meanings(notes: list[str], meant: Mapping[str, str | None], ending: st
     shown = [f"{text}{ending} is {split}" for text, split in sorted(meant.items()) if split is not None]
     if shown:
         notes.append(f"split: {', '.join(shown)}")
-
-
-CONFLICTING_GROUPS = "conflicting_groups"
 
 
 @dataclass
@@ -339,7 +331,8 @@ def image_groups(options: GroupConfig, surveyed: IngestInput) -> Groups:
     """
     keys = surveyed.listing.keys
     if options.regex is not None:
-        result = Groups(_by_pattern(options.regex, keys))
+        matches = map(LimitedPattern(options.regex, "split.group.regex").search, keys)
+        result = Groups([(match[1] or "") if match else "" for match in matches])
         where, none, fix = f"split.group.regex: {options.regex!r}", "finds no group in any image", "Change the pattern."
     else:
         assert options.column is not None
@@ -356,11 +349,6 @@ def image_groups(options: GroupConfig, surveyed: IngestInput) -> Groups:
             f"{where}: all {len(keys):,} images have the group {result.names[0]!r}, and one split; {shown}"
         )
     return result
-
-
-def _by_pattern(pattern: str, keys: Sequence[str]) -> list[str]:
-    found = map(LimitedPattern(pattern, "split.group.regex").search, keys)
-    return [(match[1] or "") if match else "" for match in found]
 
 
 def _by_column(column: str, surveyed: IngestInput) -> Groups:

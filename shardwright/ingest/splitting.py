@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -47,20 +48,13 @@ def cut_shards(
     """
     shards: dict[PlannedShard, Positions] = {}
     for split, images in orders.items():
-        cut = _cut_split(images, sizes, options, classes if options.balance == "class" else None)
-        for number, part in enumerate(cut):
-            shards[PlannedShard(split, number, len(cut))] = part
+        count = shards_of(options, len(images), int(sizes[images].sum()))
+        if classes is not None and options.balance == "class":
+            parts = [images[dealt] for dealt in deal_classes([classes[i] for i in images.tolist()], count)]
+        else:
+            parts = [images[begin:end] for begin, end in pairwise(shard_bounds(len(images), count))]
+        shards |= {PlannedShard(split, number, len(parts)): part for number, part in enumerate(parts)}
     return shards
-
-
-def _cut_split(
-    images: Positions, sizes: Positions, options: ShardsConfig, classes: ClassSets | None
-) -> list[Positions]:
-    count = shards_of(options, len(images), int(sizes[images].sum()))
-    if classes is not None:
-        return [images[dealt] for dealt in deal_classes([classes[i] for i in images.tolist()], count)]
-    bounds = shard_bounds(len(images), count)
-    return [images[bounds[number] : bounds[number + 1]] for number in range(count)]
 
 
 def class_sets(annotations: Iterable[Annotation], images: int, code: MaskCode) -> ClassSets:
@@ -141,17 +135,23 @@ def split_images(
     groups = None if grouped is None else [grouped.names[i] for i in accepted.tolist()]
     declared = None if stated is None else _with_rest(options, stated.split_of[accepted], keys)
     previous = _previous(options, previous_path, surveyed, contents, same)
+    folds = None
+    if options.method == "kfold" and options.num_folds is not None and options.fold_index is not None:
+        folds = Folds(options.num_folds, options.fold_index)
+    units = join_units(keys, groups, None if same is None else same.clusters[accepted], options.salt)
     assigned = assign_splits(
-        join_units(keys, groups, None if same is None else same.clusters[accepted]),
+        units,
         dict.fromkeys(options.names, 1.0) if declared is not None else options.ratios,
-        salt=options.salt,
-        folds=_folds(options),
+        folds=folds,
         table=_class_table(classes, accepted) if options.method == "stratified" or options.stratify else None,
         declared=declared,
         previous=None if previous is None else previous.split_of[accepted],
     )
-    refused |= {int(accepted[i]): refusal for i, refusal in _bridging(assigned, keys)}
-    orders = split_order(keys, assigned.split_of, len(assigned.names), options.salt)
+    for i, pair in assigned.bridging.items():
+        sides = " and ".join(_placed(assigned, keys, image) for image in pair)
+        reason = f"belongs together with {sides}, which the earlier dataset has in different splits"
+        refused[int(accepted[i])] = Refusal(keys[i], BRIDGES, reason)
+    orders = split_order(units.of_keys, assigned.split_of, len(assigned.names))
     notes = [
         *_notes(options, assigned, keys, groups),
         *_renamed_notes(previous, surveyed.listing.keys, len(keys) - assigned.kept),
@@ -161,14 +161,6 @@ def split_images(
         refused,
         (*(stated.notes if stated else ()), *notes),
     )
-
-
-def _folds(options: SplitConfig) -> Folds | None:
-    if options.method != "kfold":
-        return None
-    assert options.num_folds is not None
-    assert options.fold_index is not None
-    return Folds(options.num_folds, options.fold_index)
 
 
 def _previous(
@@ -216,14 +208,6 @@ def _renamed_notes(previous: PreviousSplits | None, keys: Sequence[str], new: in
     return notes
 
 
-def _bridging(assigned: Assignment, keys: Sequence[str]) -> Iterator[tuple[int, Refusal]]:
-    """Yields the images that would join two splits, and why they are in none."""
-    for i, (one, other) in assigned.bridging.items():
-        sides = f"{_placed(assigned, keys, one)} and {_placed(assigned, keys, other)}"
-        reason = f"belongs together with {sides}, which the earlier dataset has in different splits"
-        yield i, Refusal(keys[i], BRIDGES, reason)
-
-
 def _with_rest(options: SplitConfig, split_of: Positions, keys: Sequence[str]) -> Positions:
     missing = np.flatnonzero(split_of < 0)
     if len(missing) and options.unlisted_images == FAIL:
@@ -232,11 +216,7 @@ def _with_rest(options: SplitConfig, split_of: Positions, keys: Sequence[str]) -
             f"split.method: predefined, but {len(missing)} of {len(keys)} images are in no split: {shown}. "
             "Set split.unlisted_images to the split they shall go into, or complete the splits in the input."
         )
-    return (
-        split_of
-        if options.unlisted_images == FAIL
-        else np.where(split_of < 0, options.names.index(options.unlisted_images), split_of)
-    )
+    return np.where(split_of < 0, options.names.index(options.unlisted_images), split_of) if len(missing) else split_of
 
 
 def _class_table(classes: ClassSets | None, accepted: Positions) -> ClassTable:
@@ -271,10 +251,9 @@ def _notes(options: SplitConfig, assigned: Assignment, keys: Sequence[str], grou
         one, several = "new image joins two splits and is", "new images join two splits and are"
         notes.append(f"split: {counted(len(assigned.bridging), one, several)} written to neither")
     if assigned.leaks:
-        first, other = assigned.leaks[0]
-        pair = f"{_placed(assigned, keys, first)} and {_placed(assigned, keys, other)}"
+        shown = " and ".join(_placed(assigned, keys, image) for image in assigned.leaks[0])
         leaking = counted(len(assigned.leaks), "group or cluster leaks", "groups or clusters leak")
-        notes.append(f"split: {leaking}, being in several splits, e.g. {pair}")
+        notes.append(f"split: {leaking}, being in several splits, e.g. {shown}")
     notes += [f"split: no image is in {name}" for name, count in counts.items() if total and not count]
     return notes
 

@@ -3,8 +3,6 @@
 Each image is read once and passes through the steps below as a `Job`: read, identify, decode, measure, encode. While
 its bytes are in memory, they are compared with the content ID of the plan. They are hashed if the plan has only a
 store's checksum. With `images.verify: full` they are decoded and measured.
-
-The process that writes the last range of a shard makes the shard of all of them.
 """
 
 from __future__ import annotations
@@ -34,9 +32,11 @@ from shardwright.ingest.input_records import InputRow, inputs_of, record_inputs
 from shardwright.ingest.known_files import Decoded, ProbeRow, decode_file, measured
 from shardwright.ingest.plan import IngestPlan
 from shardwright.ingest.probe import UNREADABLE
-from shardwright.ingest.tasks import Job, Range, Stored, read_tasks
+from shardwright.ingest.tasks import Job, Stored, read_tasks
 from shardwright.running.processes import usable_cores
+from shardwright.staging import ranges
 from shardwright.staging.commit import allowed_rejects, commit, completed_shards, open_if_committed
+from shardwright.staging.ranges import Range
 from shardwright.staging.staging import RecordResult, Staging
 from shardwright.storage import (
     check_not_encrypted,
@@ -78,24 +78,10 @@ def write_range(
     Raises:
         CheckFailed: an image has changed since it was hashed or listed.
     """
-    planned = plan.dataset.shards[part.shard]
+    inputs = inputs_of(plan.dataset.shards[part.shard]) if plan.recorded else ""
+    records = partial(_records, plan=plan, staging=staging, threads=threads, report=report)
     names = ShardNames(plan.recipe.shards.filename_template)
-    inputs = inputs_of(planned) if plan.recorded else ""
-
-    def write(number: int) -> None:
-        ends = part.bounds[number], part.bounds[number + 1]
-        records = _records(part._replace(number=number), plan, staging, threads, report)
-        staging.write_part(planned, *ends, records, facts())
-
-    facts = partial(plan.dataset.facts, planned)
-    if part.number < 0:
-        records = _records(part, plan, staging, threads, report)
-        staging.write_shard(planned, records, names, facts=facts(), inputs=inputs)
-    elif staging.result(planned) is None:
-        write(part.number)
-        while (damaged := staging.join_parts(planned, part.bounds, names, facts(), inputs)) is not None:
-            write(damaged)
-    return part
+    return ranges.write_range(part, plan.dataset, staging, names, records, inputs)
 
 
 def commit_ingest(

@@ -35,7 +35,6 @@ from __future__ import annotations
 import hashlib
 import heapq
 import math
-from bisect import bisect_right
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -91,7 +90,6 @@ class Assignment:
         split_of: number of each image's split, int64; `UNASSIGNED` for those in `bridging`.
         bridging: new image -> the first two old images of different splits that it would join.
         leaks: first two images of different splits, for each group or cluster that is in several.
-        tied: number of units of several images that groups and clusters make.
         kept: number of images that are in the split of the earlier dataset.
     """
 
@@ -99,7 +97,6 @@ class Assignment:
     split_of: npt.NDArray[np.int64]
     bridging: Mapping[int, tuple[int, int]]
     leaks: Sequence[tuple[int, int]]
-    tied: int
     kept: int
 
     def counts(self) -> dict[str, int]:
@@ -112,7 +109,6 @@ def assign_splits(
     units: Units,
     shares: Mapping[str, float],
     *,
-    salt: str = "",
     folds: Folds | None = None,
     table: ClassTable | None = None,
     declared: npt.NDArray[np.int64] | None = None,
@@ -123,7 +119,6 @@ def assign_splits(
     Args:
         units: the images and what is in one split with them, see `join_units`.
         shares: split -> share, above 0, adding up to about 1. Splits are numbered in the order of their names.
-        salt: changes every assignment by hash.
         folds: which round of cross-validation, or `None`.
         table: classes of the images, to be spread evenly; `None` for assignment by hash.
         declared: number of the split that the input itself names for each image; nothing but `previous` and the images
@@ -147,31 +142,17 @@ def assign_splits(
         parts = shares if folds is None else folds.parts(shares)
         numbers = [names.index(part if folds is None else folds.split(part)) for part in sorted(parts)]
         if table is not None:
-            part_of = stratify(units, table, parts, split_of, todo, salt)
+            part_of = stratify(units, table, parts, split_of, todo)
         else:
-            part_of = _part_by_hash(units, parts, todo, salt)
+            part_of = Splitter.of(parts).parts(units.hashes)[units.unit_of]
         split_of[todo] = np.array(numbers, dtype=np.int64)[part_of[todo]]
     return Assignment(
         names=names,
         split_of=split_of,
         bridging=applied.bridging,
         leaks=split_units(units, split_of),
-        tied=int((np.bincount(units.unit_of) > 1).sum()),
         kept=int((old >= 0).sum()),
     )
-
-
-def _part_by_hash(
-    units: Units, parts: Mapping[str, float], todo: npt.NDArray[np.bool_], salt: str
-) -> npt.NDArray[np.int64]:
-    """Returns the part of every image by the hash of its unit; `UNASSIGNED` in units without an image of `todo`."""
-    splitter = Splitter.of(parts, salt)
-    numbers = {part: number for number, part in enumerate(splitter.names)}
-    wanted = np.unique(units.unit_of[todo])
-    of_unit = np.full(len(units.names), UNASSIGNED, dtype=np.int64)
-    numbered = (numbers[splitter.split(units.names[int(unit)])] for unit in wanted)
-    of_unit[wanted] = np.fromiter(numbered, np.int64, len(wanted))
-    return of_unit[units.unit_of]
 
 
 def split_named(text: str, names: Collection[str]) -> str | None:
@@ -210,6 +191,11 @@ def hash_name(name: str, salt: str = "") -> int:
     return int.from_bytes(hashlib.sha256(f"{salt}\0{name}".encode()).digest()[:8], "big")
 
 
+def hash_names(names: Sequence[str], salt: str = "") -> npt.NDArray[np.uint64]:
+    """Returns `hash_name` of each name, uint64 (n,)."""
+    return np.fromiter((hash_name(name, salt) for name in names), np.uint64, len(names))
+
+
 @dataclass(frozen=True)
 class Splitter:
     """Cuts the range of a 64-bit hash into one interval per part.
@@ -217,15 +203,13 @@ class Splitter:
     Attributes:
         names: parts by name, so that the order in a configuration file plays no part.
         bounds: upper ends of their intervals, the last one left out.
-        salt: changes every assignment.
     """
 
     names: tuple[str, ...]
     bounds: tuple[int, ...]
-    salt: str = ""
 
     @staticmethod
-    def of(shares: Mapping[str, float], salt: str = "") -> Splitter:
+    def of(shares: Mapping[str, float]) -> Splitter:
         """Returns a splitter for shares that are above 0 and add up to about 1; exact fractions of their sum count."""
         names = tuple(sorted(shares))
         exact = [Fraction(shares[name]) for name in names]
@@ -235,28 +219,26 @@ class Splitter:
         for share in exact[:-1]:
             reached += share
             bounds.append(int(reached / total * _RANGE))
-        return Splitter(names, tuple(bounds), salt)
+        return Splitter(names, tuple(bounds))
 
-    def split(self, name: str) -> str:
-        """Returns the part of a name."""
-        return self.names[bisect_right(self.bounds, hash_name(name, self.salt))]
+    def parts(self, hashes: npt.NDArray[np.uint64]) -> npt.NDArray[np.int64]:
+        """Returns the number of each hash's part, int64 (n,)."""
+        return np.searchsorted(np.array(self.bounds, np.uint64), hashes, "right").astype(np.int64)
 
 
 def split_order(
-    keys: Sequence[str], split_of: npt.NDArray[np.int64], splits: int, salt: str = ""
+    hashes: npt.NDArray[np.uint64], split_of: npt.NDArray[np.int64], splits: int
 ) -> list[npt.NDArray[np.int64]]:
     """Puts the keys of each split into the order of their records.
 
     Args:
-        keys: distinct keys, sorted.
+        hashes: of distinct keys, which are sorted; see `Units`.
         split_of: number of each key's split, from 0; below 0 for a key that is in none.
         splits: number of splits.
-        salt: the salt of the splits.
 
     Returns:
-        For every split: positions in `keys`, int64, ordered by hash (equal hashes by key).
+        For every split: positions of the keys, int64, ordered by hash (equal hashes by key).
     """
-    hashes = np.fromiter((hash_name(key, salt) for key in keys), dtype=np.uint64, count=len(keys))
     order = np.argsort(hashes, kind="stable").astype(np.int64)
     numbers = split_of[order]
     return [order[numbers == number] for number in range(splits)]
@@ -268,11 +250,13 @@ class Units:
 
     Attributes:
         unit_of: number of each image's unit, int64, from 0 in the order of the units' first images.
-        names: what a unit's hash is taken of: its first group, by name, or the key of its first image.
+        hashes: of each unit, uint64: that of its first group, by name, or of the key of its first image.
+        of_keys: the hash of each image's key, uint64.
     """
 
     unit_of: npt.NDArray[np.int64]
-    names: Sequence[str]
+    hashes: npt.NDArray[np.uint64]
+    of_keys: npt.NDArray[np.uint64]
 
 
 @dataclass
@@ -291,7 +275,10 @@ class PreviousAssignment:
 
 
 def join_units(
-    keys: Sequence[str], groups: Sequence[str] | None = None, clusters: npt.NDArray[np.int64] | None = None
+    keys: Sequence[str],
+    groups: Sequence[str] | None = None,
+    clusters: npt.NDArray[np.int64] | None = None,
+    salt: str = "",
 ) -> Units:
     """Joins images that share a group or a cluster, directly or through others.
 
@@ -299,9 +286,11 @@ def join_units(
         keys: distinct keys, sorted.
         groups: name of each image's group, empty for none.
         clusters: number of each image's cluster of duplicates, below 0 for none.
+        salt: changes every hash, and with it every assignment.
     """
+    of_keys = hash_names(keys, salt)
     if groups is None and (clusters is None or not (clusters >= 0).any()):
-        return Units(np.arange(len(keys), dtype=np.int64), keys)
+        return Units(np.arange(len(keys), dtype=np.int64), of_keys, of_keys)
     units = UnionFind(len(keys))
     if groups is not None:
         first: dict[str, int] = {}
@@ -312,15 +301,15 @@ def join_units(
         _, firsts, number = np.unique(clusters[members], return_index=True, return_inverse=True)
         units.join(members, members[firsts[number.reshape(-1)]])
     roots, unit_of = np.unique(units.firsts(), return_inverse=True)
-    names = [keys[root] for root in roots.tolist()]
+    hashes = of_keys[roots]
     if groups is not None:
         chosen: dict[int, str] = {}
         for unit, group in zip(unit_of.reshape(-1).tolist(), groups, strict=True):
             if group:
                 chosen[unit] = min(chosen.get(unit, group), group)
         for unit, group in chosen.items():
-            names[unit] = group
-    return Units(unit_of.astype(np.int64).reshape(-1), names)
+            hashes[unit] = hash_name(group, salt)
+    return Units(unit_of.astype(np.int64).reshape(-1), hashes, of_keys)
 
 
 def apply_previous(units: Units, old: npt.NDArray[np.int64]) -> PreviousAssignment:
@@ -331,7 +320,7 @@ def apply_previous(units: Units, old: npt.NDArray[np.int64]) -> PreviousAssignme
         old: number of each image's split in an earlier dataset, -1 for new images.
     """
     result = PreviousAssignment(old.copy())
-    if len(units.names) == len(old):
+    if len(units.hashes) == len(old):
         return result  # Nothing is tied to anything.
     seen: dict[int, int] = {}
     in_several: dict[int, tuple[int, int]] = {}
@@ -375,7 +364,6 @@ def stratify(
     shares: Mapping[str, float],
     assigned: npt.NDArray[np.int64],
     todo: npt.NDArray[np.bool_],
-    salt: str = "",
 ) -> npt.NDArray[np.int64]:
     """Divides images so that every part gets its share of every class.
 
@@ -386,7 +374,6 @@ def stratify(
         assigned: number of the part, in the order of their names, of images that are in one already; they count towards
             the shares. -1 for all others.
         todo: which images are to be divided; whole units.
-        salt: of the hash that breaks ties.
 
     Returns:
         Number of the part of every image, int64; `assigned` where `todo` is false.
@@ -408,7 +395,7 @@ def stratify(
         wanted[assigned[image]] -= scale
         if bare[image]:
             need[-1][assigned[image]] -= scale
-    part_of = _deal(stock, [hash_name(name, salt) for name in units.names], need, wanted, parts)
+    part_of = _deal(stock, units.hashes.tolist(), need, wanted, parts)
     result = assigned.copy()
     result[todo] = part_of[units.unit_of[todo]]
     return result
@@ -438,8 +425,8 @@ class _Stock:
 
     def __init__(self, units: Units, table: ClassTable, todo: npt.NDArray[np.bool_]) -> None:
         self.count = int(table.classes.max(initial=-1)) + 1
-        self.size = np.bincount(units.unit_of[todo], minlength=len(units.names)).tolist()
-        self.classes: list[dict[int, int]] = [{} for _ in units.names]
+        self.size = np.bincount(units.unit_of[todo], minlength=len(units.hashes)).tolist()
+        self.classes: list[dict[int, int]] = [{} for _ in units.hashes]
         bare = todo.copy()
         bare[table.images] = False
         for image, label in zip(table.images.tolist(), table.classes.tolist(), strict=True):

@@ -86,7 +86,10 @@ class S3Store:
         with self._errors("read"):
             found = self._client.head_object(Bucket=self._bucket, Key=name)
         updated = found["LastModified"].timestamp()
-        return ObjectInfo(name, found["ContentLength"], found["ETag"], _sure_checksum(found), updated)
+        # The answer to a HEAD request shows the encryption.
+        plain = found.get("ServerSideEncryption") in _PLAIN and "SSECustomerAlgorithm" not in found
+        checksum = _checksum(found["ETag"]) if plain else ""
+        return ObjectInfo(name, found["ContentLength"], found["ETag"], checksum, updated)
 
     def read(self, name: str, pin: str, start: int, stop: int | None) -> bytes:
         """Reads a version of an object; boto3 verifies length and checksum."""
@@ -189,9 +192,3 @@ def _checksum(tag: str) -> str:
     The tag of an object that is encrypted with SSE-KMS or SSE-C looks the same, but is not the MD5 of its bytes.
     """
     return f"md5:{tag[1:-1]}" if _MD5_TAG.fullmatch(tag) else ""
-
-
-def _sure_checksum(found: dict[str, Any]) -> str:
-    """Returns the checksum in the answer to a HEAD request, which shows the encryption."""
-    plain = found.get("ServerSideEncryption") in _PLAIN and "SSECustomerAlgorithm" not in found
-    return _checksum(found["ETag"]) if plain else ""

@@ -30,6 +30,7 @@ from shardwright.tfrecords.records import (
     feature_values,
     first_string,
     packed_numbers,
+    usual_places,
 )
 from shardwright.tfrecords.wire import WireError, delimited_start, pack_int64, read_length, unpack_int64_lists
 
@@ -92,7 +93,8 @@ class LazyExample(ExampleFeatures):
 
     def __init__(self, data: bytes) -> None:
         self._data = data
-        self._places = feature_places(data)
+        usual = usual_places(data)
+        self._places, self._is_usual = feature_places(data) if usual is None else usual, usual is not None
 
     def get(self, name: str) -> DecodedFeature | None:
         place = self._places.get(name)
@@ -114,14 +116,12 @@ class LazyExample(ExampleFeatures):
             without: returns for a name whether the feature is left out; it is for all names of `new`.
             new: features to add.
         """
-        data, left, pieces, before = self._data, sorted(new, reverse=True), [b""], ""
-        size, begin = read_length(data, 1) if data else (0, 0)
-        whole, stop = begin + size == len(data), begin
+        data, names = self._data, list(self._places)
+        if not self._is_usual or names != sorted(names):  # Another writer's order or layout.
+            return encode_pieces({**self.encoded(lambda name: not without(name)), **new})
+        left, pieces = sorted(new, reverse=True), [b""]
+        begin = stop = read_length(data, 1)[1]
         for name, (_, end) in self._places.items():
-            length, at = read_length(data, stop + 1)
-            if not whole or data[stop] != _MESSAGE or at + length != end or name < before:
-                # Another writer's order or layout.
-                return encode_pieces({**self.encoded(lambda name: not without(name)), **new})
             dropped = without(name)
             if dropped or (left and left[-1] < name):
                 pieces.append(data[begin:stop])
@@ -130,7 +130,7 @@ class LazyExample(ExampleFeatures):
                     pieces.append(encode_entry(left[-1], new[left.pop()]))
             if dropped:
                 begin = end
-            stop, before = end, name
+            stop = end
         pieces += [data[begin:stop], *(encode_entry(name, new[name]) for name in reversed(left))]
         pieces[0] = delimited_start(1, sum(map(len, pieces)))
         return pieces

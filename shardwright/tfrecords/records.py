@@ -251,11 +251,7 @@ def feature_places(data: bytes) -> dict[str, Place]:
     Raises:
         RecordError: the bytes are not an Example, or not all parsers read the same of it.
     """
-    try:
-        check_fields(data)
-        return _usual_places(data) or _any_places(data)
-    except (WireError, IndexError) as error:
-        raise _no_example(data, error) from None
+    return usual_places(data) or _any_places(data)
 
 
 def feature_values(data: bytes, place: Place) -> DecodedFeature:
@@ -318,8 +314,20 @@ def _no_example(data: bytes, error: WireError | IndexError) -> RecordError:
     return RecordError(f"{len(data)} bytes are not a tf.train.Example: {why}")
 
 
+def usual_places(data: bytes) -> dict[str, Place] | None:
+    """Returns the places in an Example as all known writers lay it out, in a third of the time; `None` for others.
+
+    Raises:
+        RecordError: the bytes are not an Example.
+    """
+    try:
+        check_fields(data)
+        return _usual_places(data)
+    except (WireError, IndexError) as error:
+        raise _no_example(data, error) from None
+
+
 def _usual_places(data: bytes) -> dict[str, Place] | None:
-    """Returns the places in an Example as all known writers lay it out, in a third of the time; `None` for others."""
     if not data or data[0] != _MESSAGE:
         return None
     length, at = read_length(data, 1)
@@ -356,18 +364,20 @@ def _usual_places(data: bytes) -> dict[str, Place] | None:
 def _any_places(data: bytes) -> dict[str, Place]:
     """Returns the places in an Example of any layout: several maps, a value before its name, unknown fields around."""
     places: dict[str, Place] = {}
-    for field, wire, begin, end in _spans(data, 0, len(data)):
-        if (field, wire) == (2, DELIMITED):
-            raise AmbiguousExample("it has the feature lists of a tf.train.SequenceExample")
-        for inner, kind, first, last in _spans(data, begin, end) if (field, wire) == (1, DELIMITED) else ():
-            if (inner, kind) != (1, DELIMITED):
-                raise AmbiguousExample(f"its map of features has an unknown field {inner}")
-            entry = {(part, form): (at, stop) for part, form, at, stop in _spans(data, first, last)}
-            fields = sum(1 for _ in _spans(data, first, last))
-            if fields != 2 or entry.keys() != {(1, DELIMITED), (2, DELIMITED)}:
-                raise AmbiguousExample("an entry is not one name with one feature")
-            name = entry[1, DELIMITED]
-            _add(places, data[name[0] : name[1]], *entry[2, DELIMITED])
+    try:
+        for field, wire, begin, end in _spans(data, 0, len(data)):
+            if (field, wire) == (2, DELIMITED):
+                raise AmbiguousExample("it has the feature lists of a tf.train.SequenceExample")
+            for inner, kind, first, last in _spans(data, begin, end) if (field, wire) == (1, DELIMITED) else ():
+                if (inner, kind) != (1, DELIMITED):
+                    raise AmbiguousExample(f"its map of features has an unknown field {inner}")
+                entry = [(part, form, at, stop) for part, form, at, stop in _spans(data, first, last)]
+                if sorted(row[:2] for row in entry) != [(1, DELIMITED), (2, DELIMITED)]:
+                    raise AmbiguousExample("an entry is not one name with one feature")
+                (*_, begins, ends), value = sorted(entry)
+                _add(places, data[begins:ends], *value[2:])
+    except (WireError, IndexError) as error:
+        raise _no_example(data, error) from None
     return places
 
 

@@ -22,6 +22,7 @@ from typing import IO, Any, NamedTuple
 from shardwright.errors import UsageError
 from shardwright.images.header import EMPTY_FILE, NOT_AN_IMAGE, ImageError
 from shardwright.images.read_header import read_header
+from shardwright.storage import open_file
 from shardwright.tfrecords.encode import RecordError
 from shardwright.tfrecords.records import (
     FOOTER_BYTES,
@@ -56,6 +57,8 @@ _PACKED_RECORD = Budget(unpacked=32 << 20, ratio=64)
 # Protocol buffers are limited to 2 GiB; an image of 1 GiB cannot be processed.
 _LARGEST = 1 << 30
 _CHUNK = 1 << 20
+# Bytes of a file that show whether it is one of TFRecords: a packed header has more than its own bytes.
+_FIRST = 1 << 16
 # zlib's number for: gzip or zlib, detected from the header, with the largest window.
 _GZIP_OR_ZLIB = 32 + zlib.MAX_WBITS
 # The numbers of types.proto.
@@ -112,6 +115,24 @@ def scan_records(
     except OverBudget as error:
         name = getattr(file, "name", "the file")
         raise UsageError(f"{name}: {error}. Leave the file out, or write it in several smaller ones.") from None
+
+
+def scan_file(path: str) -> Iterator[ScannedRecord]:
+    """Scans the records of a file, or of a URL; see `scan_records`.
+
+    Raises:
+        UsageError: it cannot be read, or is not a TFRecord file.
+    """
+    try:
+        with open_file(path) as file:
+            start = file.read(_FIRST)
+            if not begins_as_records(start):
+                what = "it is empty" if not start else "it does not begin with a record"
+                raise UsageError(f"{path}: not a TFRecord file: {what}. Give a shard, or a dataset's folder.")
+            file.seek(0)
+            yield from scan_records(file)
+    except OSError as error:
+        raise UsageError(f"{path}: cannot be read ({error.strerror or error}). Check the path.") from None
 
 
 def _scan(stream: _Stream, wanted: Sequence[bool] | None) -> Iterator[ScannedRecord]:

@@ -17,16 +17,15 @@ from shardwright.errors import DatasetError, UsageError
 from shardwright.images.header import ImageError
 from shardwright.images.parts import check_parts
 from shardwright.images.read_header import other_format, read_header
-from shardwright.storage import open_file
+from shardwright.storage import read_start
 from shardwright.tfrecords.encode import RecordError
-from shardwright.tfrecords.records import DecodedFeature
-from shardwright.tfrecords.scan import begins_as_records, is_compressed, is_image, read_example, scan_records, text_of
+from shardwright.tfrecords.records import HEADER_BYTES, DecodedFeature
+from shardwright.tfrecords.scan import is_compressed, is_image, read_example, scan_file, text_of
 
 _ANY_SIZE = 2**31
 _SHOWN_VALUES = 6
 # Records of a file that are parsed; all records are counted, and their checksums compared.
 PARSED_RECORDS = 1000
-_START = 1 << 16
 _LISTED = 5
 _UPPER_HALF = "\N{UPPER HALF BLOCK}"
 _END = "\x1b[0m"
@@ -100,19 +99,12 @@ def record_of_file(path: str, number: int) -> bytes:
         UsageError: the file is not a TFRecord file, or has no such record.
     """
     count = 0
-    try:
-        with open_file(path) as file:
-            if not begins_as_records(file.read(1 << 16)):
-                raise UsageError(f"{path}: not a TFRecord file. Give a shard, or a dataset's folder.")
-            file.seek(0)
-            for walked in scan_records(file):
-                if walked.number == number and walked.payload is not None:
-                    return walked.payload
-                if walked.payload is None and walked.number == number:
-                    raise DatasetError(f"{path}: {walked.where}: {walked.reason}.")
-                count += walked.payload is not None
-    except OSError as error:
-        raise UsageError(f"{path}: cannot be read ({error.strerror or error}). Check the path.") from None
+    for record in scan_file(path):
+        if record.number == number:
+            if record.payload is None:
+                raise DatasetError(f"{path}: {record.where}: {record.reason}.")
+            return record.payload
+        count += record.payload is not None
     raise UsageError(f"{path}: no record {number}; {count} can be read, counted from 0.")
 
 
@@ -223,7 +215,7 @@ class FileView:
     """
 
     path: str
-    compressed: bool
+    compressed: bool = False
     records: int = 0
     bytes: int = 0
     looked_into: int = 0
@@ -266,25 +258,17 @@ def view_file(path: str) -> FileView:
     Raises:
         UsageError: it cannot be read, or contains no records.
     """
-    try:
-        with open_file(path) as file:
-            start = file.read(_START)
-            if not begins_as_records(start):
-                what = "it is empty" if not start else "it does not begin with a record"
-                raise UsageError(f"{path}: not a TFRecord file: {what}. Give a shard, or a dataset's folder.")
-            file.seek(0)
-            view = FileView(path, is_compressed(start))
-            for walked in scan_records(file):
-                if walked.payload is None:
-                    view.damaged += 1
-                    _describe(view, f"{walked.where}: {walked.reason}")
-                    continue
-                view.records += 1
-                view.bytes += len(walked.payload)
-                if view.looked_into < PARSED_RECORDS:
-                    _parse(view, walked.payload, walked.where)
-    except OSError as error:
-        raise UsageError(f"{path}: cannot be read ({error.strerror or error}). Check the path.") from None
+    view = FileView(path)
+    for record in scan_file(path):
+        if record.payload is None:
+            view.damaged += 1
+            _describe(view, f"{record.where}: {record.reason}")
+            continue
+        view.records += 1
+        view.bytes += len(record.payload)
+        if view.looked_into < PARSED_RECORDS:
+            _parse(view, record.payload, record.where)
+    view.compressed = is_compressed(read_start(path, HEADER_BYTES))
     return view
 
 

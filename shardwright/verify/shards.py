@@ -16,8 +16,6 @@ from pathlib import Path
 from typing import IO, NamedTuple
 
 from shardwright.dataset.reader import LocatedShard
-from shardwright.errors import UsageError
-from shardwright.storage import open_file
 from shardwright.storage.checksum import BLAKE3, checksum_file, checksum_of, image_feature
 from shardwright.storage.fingerprint import canonical_json
 from shardwright.storage.limits import regular
@@ -34,13 +32,12 @@ from shardwright.tfrecords.records import (
     frame_length,
     header_is_valid,
 )
-from shardwright.tfrecords.scan import DAMAGED, TRUNCATED, begins_as_records, scan_records
+from shardwright.tfrecords.scan import DAMAGED, TRUNCATED, scan_file
 from shardwright.verify import findings as what
 from shardwright.verify.damaged_ledger import Index, ledger_keys, read_index
 from shardwright.verify.findings import VerifyFinding, VerifyReport
 
 _KEY, _IMAGE = "image/key", "image/encoded"
-_START = 1 << 16
 _CODES = {DAMAGED: what.PAYLOAD_CHECKSUM, TRUNCATED: what.TRUNCATED}
 
 
@@ -274,30 +271,17 @@ def verify_file(path: str) -> VerifyReport:
     """
     found = []
     count = size = 0
-    try:
-        with open_file(path) as file:
-            if not begins_as_records(file.read(_START)):
-                raise UsageError(
-                    f"{path}: not a TFRecord file. Give a folder that `shardwright ingest` wrote, or a "
-                    "file of TFRecords."
-                )
-            file.seek(0)
-            for record in scan_records(file):
-                if record.payload is None:
-                    code = _CODES.get(record.code, what.LENGTH)
-                    found.append(VerifyFinding(path, code, record.reason, record=record.number, offset=record.offset))
-                else:
-                    count += 1
-                    size += len(record.payload)
-                    try:
-                        check_example(record.payload)
-                    except AmbiguousExample as error:
-                        problem = str(error)
-                        found.append(
-                            VerifyFinding(path, what.PAYLOAD, problem, record=record.number, offset=record.offset)
-                        )
-                    except RecordError:
-                        continue  # Payloads of another kind are none of our business.
-    except OSError as error:
-        raise UsageError(f"{path}: cannot be read ({error.strerror or error}). Check the path.") from None
+    for record in scan_file(path):
+        if record.payload is None:
+            code = _CODES.get(record.code, what.LENGTH)
+            found.append(VerifyFinding(path, code, record.reason, record=record.number, offset=record.offset))
+            continue
+        count += 1
+        size += len(record.payload)
+        try:
+            check_example(record.payload)
+        except AmbiguousExample as error:
+            found.append(VerifyFinding(path, what.PAYLOAD, str(error), record=record.number, offset=record.offset))
+        except RecordError:
+            continue  # Payloads of another kind are none of our business.
     return VerifyReport(path, tuple(found), 1, count, size)

@@ -105,7 +105,7 @@ def _verify(
         for read, findings in ((ledger.bytes, ledger.findings), _check_facts(dataset), check_described(root, listed)):
             size += read
             found += findings
-        tasks = [replace(task, url=url) for task in _tasks(dataset, deep)]
+        tasks = list(_tasks(dataset, deep, url))
     records = 0
     with progress(len(tasks), "verifying shards", quiet=quiet) as done:
         for checked in _checked(tasks, url, workers):
@@ -141,15 +141,14 @@ def _check_depth(manifest: Manifest) -> None:
         raise UsageError(f"--deep: the hashes are those of the files, and {how} stores other bytes. Verify without it.")
 
 
-def _tasks(dataset: ImageDataset, deep: bool) -> Iterator[ShardTask]:
+def _tasks(dataset: ImageDataset, deep: bool, url: str) -> Iterator[ShardTask]:
     parts = dataset.manifest.parts
     ledger = tuple(sorted(path for path in parts if path.startswith(LEDGER_FOLDER)))
     for split in dataset.splits:
         for number, shard in enumerate(dataset.shards(split)):
             index = shard.index_file.relative_to(dataset.root).as_posix()
-            names = dataset.manifest.names
-            task = ShardTask(dataset.root, shard, number, parts.get(index, ""), ledger, deep, names)
-            yield replace(task, algorithm=dataset.manifest.image_checksum)
+            names, algorithm = dataset.manifest.names, dataset.manifest.image_checksum
+            yield ShardTask(dataset.root, shard, number, parts.get(index, ""), ledger, deep, names, url, algorithm)
 
 
 def _tasks_by_files(root: Path) -> Iterator[ShardTask]:

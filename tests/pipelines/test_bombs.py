@@ -15,7 +15,7 @@ from bombs import BOMBS
 from costs import check_bomb
 
 from shardwright.errors import UsageError
-from shardwright.formats import array_records, record_containers
+from shardwright.formats import array_records, record_listing
 from shardwright.images.decode import FORMATS
 from shardwright.label_formats import FORMATS as LABEL_FORMATS
 from shardwright.label_formats import RECORDS
@@ -51,7 +51,7 @@ OWN_JSON = {
 
 def known_formats() -> set[str]:
     """The formats of the code."""
-    containers = set(record_containers.MEANING)
+    containers = set(record_listing.MEANING)
     annotations = {row.name for row in LABEL_FORMATS if row.reads != RECORDS} - WITHOUT_FILES
     return {*annotations, *containers, *FORMATS, "PNG", "JPEG", "TFRecord", "YAML", "dataset"} - NOT_INSTALLED
 

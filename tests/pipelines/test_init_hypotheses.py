@@ -329,6 +329,34 @@ def test_the_limit_of_rejects_is_never_raised(here, capsys, share):
     assert ingest()["written"] == 80
 
 
+@pytest.mark.parametrize(
+    ("header", "sound", "broken", "told"),
+    [
+        ("image,label", "{},{}", "{},cat,5", "row 5: 3 fields, the header has 2 ('i3.png,cat,5')"),
+        ("image,label", "{},{}", "{}", "row 5: 1 field, the header has 2 ('i3.png')"),
+        ("image,label", "{},{}", "{},", "row 5: names no class"),
+        ("image,label", "{0},{1}", "{0},cat\n{0},dog", "row 6: states 'dog', row 5 states 'cat'"),
+        ("image,EncodedPixels,ClassId", "{},20 5 44 5,{}", "{},20 5 44 5,", "row 5: has a mask but names no class"),
+        ("image,age", "{},7.5", "{},?", "row 5: column age: '?' is not a number"),
+    ],
+)
+def test_the_image_of_a_broken_row_can_be_left_out(here, capsys, header, sound, broken, told):
+    draw = Drawn(here / "data")
+    names = [path[7:] for path in draw.many("images/i{}.png", 12)]
+    rows = [(broken if i == 3 else sound).format(name, ("cat", "dog")[i % 2]) for i, name in enumerate(names)]
+    draw.text("labels.csv", "\n".join([header, *rows, ""]))
+    assert main(["init", "data", "--out", "c.yaml"]) == 2
+    error = capsys.readouterr().err
+    assert told in error
+    assert "Correct the row, or leave the image out." in error
+    ((command, promised),) = answers(error)  # More rejects would give the same images.
+    assert 'input.exclude=["i3.png"]' in command
+    assert not any("rejects" in part for part in command)
+    assert "i3.png is not part of the set: 11 images" in promised
+    assert main(command) == 0
+    assert ingest()["written"] == 11
+
+
 def test_a_table_without_a_header_loses_no_row(here):
     draw = Drawn(here / "data")
     names = [path[7:] for path in draw.many("images/i{}.png", 12)]

@@ -9,6 +9,7 @@ from ingesting import examples, ledger, run
 
 from shardwright.dataset.reader import ImageDataset
 from shardwright.edit import relabel_dataset as relabeling
+from shardwright.ingest import example as example_module
 from shardwright.pipelines.cli import main
 from shardwright.verify import verify
 
@@ -132,6 +133,19 @@ def test_run_lengths_of_the_files_are_refused_where_images_are_stored_in_another
     assert main(arguments) == 0
     one, other = examples(tmp_path / "ds"), examples(tmp_path / "new")
     assert all(np.array_equal(one[key][name], other[key][name]) for key in one for name in one[key])
+
+
+def test_an_image_with_too_many_masks_is_rejected_as_in_an_ingest(image_input, tmp_path, capsys, monkeypatch):
+    run(image_input(tmp_path / "in", layout="image_label", images=4), tmp_path / "ds", workers=1)
+    monkeypatch.setattr(example_module, "_MOST_MASKS", 1)
+    table = tmp_path / "new.csv"
+    rows = ["Image_Label,EncodedPixels", "000.jpg_Fish,1 2", "000.jpg_Flower,1 2", "001.jpg_Fish,1 2"]
+    table.write_text("\n".join(rows) + "\n")
+    call = ["relabel", str(tmp_path / "ds"), str(table), "--out", str(tmp_path / "new"), "--unlisted-images", "empty"]
+    assert main(call) == 0
+    row = ledger(tmp_path / "new")["000.jpg"]
+    assert (row.status, row.code) == ("rejected", "too_many_masks")
+    assert ledger(tmp_path / "new")["001.jpg"].status == "written"
 
 
 def test_rows_without_an_image_are_rejected_and_counted_as_in_an_ingest(image_input, tmp_path, capsys):

@@ -14,7 +14,7 @@ from ingesting import run, tree
 
 from shardwright.dataset.reader import ImageDataset
 from shardwright.errors import DatasetError
-from shardwright.ingest import tasks as ranges
+from shardwright.staging import ranges
 
 # Put before a script that is called with (..., step) as its third argument: the step-th rename, link, fsync, mkdir or
 # record that it writes is its last.
@@ -39,7 +39,7 @@ Path.replace, Path.mkdir, Path.rename = counted(Path.replace), counted(Path.mkdi
 # Cuts shards into ranges of so many images, on the way to the whole shard, where the last argument is not 0.
 _IN_RANGES = """
 import sys
-from shardwright.ingest import tasks as ranges
+from shardwright.staging import ranges
 if int(sys.argv[-1]):
     ranges._MOST_IMAGES, ranges._SMALL = int(sys.argv[-1]), 0
 """

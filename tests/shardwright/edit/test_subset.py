@@ -1,26 +1,27 @@
 """Subsets: who is chosen, how much is read for it, and that nothing that is not the manifest's comes in."""
 
 import dataclasses
+import os
 import shutil
+import subprocess
+import sys
 from collections import defaultdict
 from pathlib import Path
 
-import numpy as np
 import pytest
 from damage import swap_records
-from hypothesis import given
-from hypothesis import strategies as st
 from ingesting import examples, tree
 
+from shardwright.config.shards import ShardsConfig
 from shardwright.dataset.example_view import sampling_hash
 from shardwright.dataset.reader import ImageDataset
 from shardwright.edit import derive as edit_derive
 from shardwright.edit.derive import Derived, derive
-from shardwright.edit.subset import _Stratum, stratified
+from shardwright.edit.subset import stratified
 from shardwright.errors import DatasetError
-from shardwright.storage.checksum import digest_of
+from shardwright.staging import ranges
+from shardwright.staging.staging import RecordResult
 from shardwright.storage.fingerprint import text_number
-from shardwright.tfrecords.records import read_records
 
 # Uncompressed, so that many records have the same length.
 KIND = {"task": "classification", "counts": {"train": [30, 25, 20], "eval": [25]}, "image_format": "bmp"}
@@ -38,26 +39,26 @@ def copied(source, tmp_path):
 
 
 @pytest.fixture
-def whole(monkeypatch):
-    """The files of which whole shards were read for their records."""
+def settled(monkeypatch):
+    """The files of these tests were written a moment ago; here they count as older than any clock's tick."""
+    monkeypatch.setattr(edit_derive, "is_settled", lambda file, now: True)
+
+
+@pytest.fixture
+def hashed(monkeypatch):
+    """The files that are compared with their hashes while their records are carried."""
     files = []
-    read_through = edit_derive._read_whole
-
-    def noted(group):
-        for one in group:
-            files.append(one.shard.file)
-            yield from read_through([one])
-
-    monkeypatch.setattr(edit_derive, "_read_whole", noted)
+    check = edit_derive._check_hash
+    monkeypatch.setattr(edit_derive, "_check_hash", lambda shard: files.append(shard.file) or check(shard))
     return files
 
 
-def how(chosen, proofs=None):
+def how(chosen, proven=None):
     return Derived(
         "subset",
         {},
         lambda key: text_number(key) in chosen.numbers,
-        digests=chosen.digests if proofs is None else proofs,
+        proven=chosen.proven if proven is None else proven,
     )
 
 
@@ -78,33 +79,42 @@ def test_every_stratum_gives_its_share_with_the_lowest_lots(source, share):
 
 
 @pytest.mark.parametrize(
-    ("options", "sparse"),
+    ("options", "known"),
     [
         ({"share": 0.05}, True),
         ({"count": 5}, True),
         ({"share": 0.1, "classes": ["Fish"]}, True),
-        ({"share": 0.5}, False),
-        ({"share": 0.5, "classes": ["Fish", "Sugar"]}, False),
+        ({"share": 0.5, "classes": ["Fish", "Sugar"]}, True),
         ({"splits": ["eval"]}, False),
     ],
 )
-def test_what_few_records_are_is_known_without_reading_whole_shards_again(source, tmp_path, whole, options, sparse):
+def test_shards_that_were_read_to_choose_are_not_read_whole_again(source, tmp_path, settled, hashed, options, known):
     chosen = stratified(source, **options)
     derive([source], tmp_path / "new", how(chosen), quiet=True)
-    assert bool(whole) != sparse
+    assert bool(hashed) != known
     derive([source], tmp_path / "other", how(chosen, {}), quiet=True)
+    assert hashed
     assert tree(tmp_path / "new") == tree(tmp_path / "other")
     assert {text_number(key) for key in examples(tmp_path / "new")} == chosen.numbers
 
 
-def test_a_shard_is_read_whole_where_a_record_of_it_is_not_known(source, tmp_path, whole):
-    chosen = stratified(source, 0.05)
-    file, known = next(iter(chosen.digests.items()))
-    known.pop(next(iter(known)))
-    derive([source], tmp_path / "new", how(chosen), quiet=True)
-    assert whole == [file]
-    derive([source], tmp_path / "other", how(chosen, {}), quiet=True)
-    assert tree(tmp_path / "new") == tree(tmp_path / "other")
+def test_a_shard_that_has_just_been_written_is_read_whole_again(source, tmp_path, hashed):
+    chosen = stratified(source, 0.5)
+    assert set(chosen.proven.values()) <= {"", *map(edit_derive.file_state, shard_files(source))}
+    derive([source], tmp_path / "new", how(chosen, dict.fromkeys(chosen.proven, "")), quiet=True)
+    assert sorted(hashed) == sorted(shard_files(source))
+
+
+def test_a_shard_that_changes_while_its_records_are_carried_is_in_no_dataset(copied, tmp_path):
+    file = shard_files(copied)[0]
+
+    def outcome(key, payload):
+        os.utime(file, ns=(0, 0))
+        return RecordResult(key, payload)
+
+    with pytest.raises(DatasetError, match=f"{file}: does not match its hash in the manifest"):
+        derive([copied], tmp_path / "new", Derived("any", {}, outcome=outcome), quiet=True)
+    assert [path.name for path in tmp_path.iterdir()] == ["ds"]
 
 
 def test_records_are_not_read_to_choose_all(source, monkeypatch):
@@ -119,7 +129,7 @@ def test_images_without_classes_are_chosen_by_their_keys(small_dataset, tmp_path
     bare = dataclasses.replace(made, manifest=dataclasses.replace(made.manifest, labels="none"))
     monkeypatch.delattr(ImageDataset, "placed_records")
     chosen = stratified(bare, 0.1)
-    assert not chosen.digests
+    assert not chosen.proven
     of_split = {s: sum(text_number(key) in chosen.numbers for key in bare.keys(s)) for s in bare.splits}
     assert of_split == {"train": 4, "eval": 1}
 
@@ -136,36 +146,58 @@ def test_another_shard_of_sound_records_is_seen_before_anything_is_chosen(copied
 
 
 @pytest.mark.parametrize("damaged", [False, True])
-def test_a_record_that_is_replaced_after_the_choice_is_in_no_dataset(copied, tmp_path, damaged):
-    chosen = stratified(copied, 0.05)
-    file, known = next(iter(chosen.digests.items()))
-    offset = next(iter(known))
-    data = bytearray(Path(file).read_bytes())
-    at = dict(read_records(file))
-    other = next((o for o, payload in at.items() if o not in known and len(payload) == len(at[offset])), None)
-    size = len(at[offset]) + 16
+def test_a_record_that_is_replaced_after_the_choice_is_in_no_dataset(copied, tmp_path, settled, damaged):
+    chosen = stratified(copied, 0.5)
+    file = shard_files(copied)[0]
     if damaged:
-        data[offset + size // 2] ^= 1
+        data = bytearray(Path(file).read_bytes())
+        data[len(data) // 2] ^= 1
+        Path(file).write_bytes(data)
     else:
-        assert other is not None
-        data[offset : offset + size] = data[other : other + size]
-    Path(file).write_bytes(data)
+        assert swap_records(Path(file))
     with pytest.raises(DatasetError, match=f"{file}: does not match its hash in the manifest"):
         derive([copied], tmp_path / "new", how(chosen), quiet=True)
     assert [path.name for path in tmp_path.iterdir()] == ["ds"]
 
 
-@given(st.lists(st.integers(0, 10**6), unique=True, min_size=1, max_size=60), st.floats(0, 1), st.floats(0.01, 0.33))
-def test_a_stratum_knows_the_lowest_and_all_below_the_bound(numbers, below, part):
-    stratum = _Stratum()
-    for number in numbers:
-        stratum.add_with_digest(str(number), 0, below, number, 7 * number, b"%d" % number)
-    lots = [sampling_hash(str(number)) for number in numbers]
-    taken = stratum.lowest(max(1, round(part * len(numbers))))
-    assert [lots[i] for i in taken] == sorted(lots)[: len(taken)]
-    known = {shard for shard, _, _ in stratum.digests(taken)}
-    assert numbers[int(np.argmin(lots))] in known
-    assert known <= {numbers[i] for i in taken}
-    assert {numbers[i] for i in taken if lots[i] < below} <= known
-    for shard, offset, digest in stratum.digests(taken):
-        assert (offset, digest) == (7 * shard, digest_of(b"%d" % shard))
+# In a process that may fork, which this one with its threads may not.
+_DERIVE = """
+import sys
+from shardwright.config.shards import ShardsConfig
+from shardwright.dataset.reader import ImageDataset
+from shardwright.edit.derive import Derived, derive
+from shardwright.running import processes
+from shardwright.staging import ranges
+assert processes.can_fork()
+ranges._MOST_IMAGES, ranges._SMALL = int(sys.argv[4]), 0
+source = ImageDataset.open(sys.argv[1])
+derive([source], sys.argv[2], Derived("any", {}), shards=ShardsConfig(count=2), workers=int(sys.argv[3]), quiet=True)
+"""
+
+
+@pytest.mark.parametrize(("workers", "most"), [(1, 7), (3, 7), (3, 1)])
+def test_ranges_and_workers_change_nothing(source, tmp_path, workers, most):
+    derive([source], tmp_path / "whole", Derived("any", {}), shards=ShardsConfig(count=2), quiet=True)
+    call = [sys.executable, "-c", _DERIVE, source.root, str(tmp_path / "new"), str(workers), str(most)]
+    subprocess.run(call, check=True)
+    assert tree(tmp_path / "new") == tree(tmp_path / "whole")
+
+
+def test_a_killed_call_goes_on_at_its_ranges(source, tmp_path, monkeypatch):
+    derive([source], tmp_path / "whole", Derived("any", {}), quiet=True)
+    monkeypatch.setattr(ranges, "_MOST_IMAGES", 5)
+    monkeypatch.setattr(ranges, "_SMALL", 0)
+    carried = []
+
+    def outcome(key, payload):
+        carried.append(key)
+        if len(carried) == 42:
+            raise KeyboardInterrupt
+        return RecordResult(key, payload)
+
+    with pytest.raises(KeyboardInterrupt):
+        derive([source], tmp_path / "new", Derived("any", {}, outcome=outcome), quiet=True)
+    again = derive([source], tmp_path / "new", Derived("any", {}, outcome=outcome), quiet=True)
+    # What was in a range that was finished is not read again; the one that was not has at most five records.
+    assert again.totals["written"] < len(carried) <= again.totals["written"] + 5
+    assert tree(tmp_path / "new") == tree(tmp_path / "whole")

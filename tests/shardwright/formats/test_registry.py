@@ -1,6 +1,8 @@
 """Files of annotation tools are named for what they are; of those that are not read, with what to do instead."""
 
 import json
+import subprocess
+import sys
 
 import pytest
 import tool_files
@@ -8,7 +10,7 @@ from ingesting import run
 
 from shardwright.errors import ConfigError, UsageError
 from shardwright.formats.head import Head
-from shardwright.formats.registry import reader_of, recognize
+from shardwright.formats.registry import reader, recognize
 from shardwright.label_formats import FORMATS
 
 LABELME = {"version": "5.0", "flags": {}, "shapes": [{"label": "cat", "points": [[0, 0]]}], "imagePath": "a.jpg"}
@@ -160,4 +162,27 @@ def test_an_option_that_a_detected_format_does_not_use_is_refused(tmp_path, tool
 
 @pytest.mark.parametrize("row", FORMATS, ids=lambda row: row.name)
 def test_a_row_leads_to_its_reader(row):
-    assert reader_of(row).format == row.name
+    assert reader(row.reader).format == row.name
+
+
+def test_formats_are_imported_when_they_are_chosen(tmp_path):
+    (tmp_path / "labels.csv").write_text("image,label\na.jpg,cat\n")
+    program = """
+import sys
+from shardwright.config import LabelsConfig
+from shardwright.formats.base import Images, Request
+from shardwright.formats.detect import open_source
+
+path = sys.argv[1]
+images = Images(["a.jpg"], frozenset(), size_of=lambda position: (4, 6), max_pixels=100)
+source = open_source(Request(options=LabelsConfig(path=path), classes=None, path=path, images=images))
+print(source.format, *(name.rpartition(".")[2] for name in sys.modules if name.startswith("shardwright.formats.")))
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program, str(tmp_path / "labels.csv")], capture_output=True, text=True, check=True
+    )
+    chosen, *loaded = done.stdout.split()
+    assert chosen == "label_csv"
+    readers = {row.reader.partition(":")[0] for row in FORMATS}
+    # Those of tables, and of images without annotations.
+    assert readers & {*loaded} <= {"label_csv", "rows", "base", "class_folders"}

@@ -13,9 +13,10 @@ from ingesting import config, run, tree
 from property_tests import tries
 
 from shardwright.formats.rows import CsvFormat
-from shardwright.ingest import plan, run_ingest, tasks
+from shardwright.ingest import plan, run_ingest
 from shardwright.ingest.recipe import IngestRecipe, locate
 from shardwright.ingest.survey import survey_input
+from shardwright.staging import ranges
 
 # Rows as tables have them: masks, none, several of an image, none of it, a field in quotes with a line end or a
 # comma, too few fields, a number, nothing, and a byte order mark where none belongs.
@@ -92,8 +93,9 @@ import json, sys
 from shardwright.config import parse_config
 from shardwright.ingest import identify, ingest, plan, tasks
 from shardwright.running import processes
+from shardwright.staging import ranges
 assert processes.can_fork()
-tasks._MOST_IMAGES, tasks._SMALL = 6, 0
+ranges._MOST_IMAGES, ranges._SMALL = 6, 0
 identify._WORTH_PROCESSES, identify._TOGETHER = 0, 16
 plan.write_images = plan.write_labels = None
 ingest(parse_config(json.loads(sys.argv[1]), base="/"), sys.argv[2], workers=int(sys.argv[3]), quiet=True)
@@ -131,8 +133,8 @@ def test_progress_is_smooth_with_two_shards_and_counts_every_image_once(tmp_path
         yield _Shown()
 
     monkeypatch.setattr(run_ingest, "progress", shown)
-    monkeypatch.setattr(tasks, "_MOST_IMAGES", 4)
-    monkeypatch.setattr(tasks, "_SMALL", 0 if workers > 1 else 10**12)
+    monkeypatch.setattr(ranges, "_MOST_IMAGES", 4)
+    monkeypatch.setattr(ranges, "_SMALL", 0 if workers > 1 else 10**12)
     manifest = run(raw, tmp_path / "out", workers=workers)
     ((images, size),) = totals
     assert images == manifest.totals["written"] + manifest.totals["rejected"]

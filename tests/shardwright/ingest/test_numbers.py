@@ -74,7 +74,7 @@ def test_load_gives_the_numbers(folder):
         ("i5.png,inf,1", "row 7: column head: 'inf' is not a number within float32"),
         ("i5.png,1e39,1", "row 7: column head: '1e39' is not a number within float32"),
         ("i5.png,wide,1", "row 7: column head: 'wide' is not a number within float32"),
-        ("i5.png,1", "row 7: 2 fields, the header has 3"),
+        ("i5.png,1", "row 7: 2 fields, the header has 3 ('i5.png,1')"),
         ("i5.png,44,1\ni5.png,45,1", "row 8: an earlier row has another number in column head; an image has one"),
     ],
 )

@@ -17,8 +17,8 @@ from shardwright.images import orientation as turns
 from shardwright.images.decode import apply_orientation
 from shardwright.images.exif import only_orientation
 from shardwright.ingest import IngestRecipe, ingest, locate, plan_ingest, write_range
-from shardwright.ingest.tasks import Range
 from shardwright.masks import rle
+from shardwright.staging.ranges import Range
 from shardwright.staging.staging import Staging
 from shardwright.verify import verify
 
@@ -317,7 +317,7 @@ def test_shards_that_another_encoder_has_staged_are_written_again(tmp_path, shap
         staging = Staging.open(tmp_path / "staging", prepared.plan.dataset.fingerprint, prepared.plan.tools)
         prepared.stage(staging)
         found.append(staging.results(prepared.plan.dataset.shards)[0] is not None)
-        write_range(Range(0, -1, prepared.plan.bounds[0]), prepared.plan, staging)
+        write_range(Range(0, -1, prepared.plan.cut.bounds[0]), prepared.plan, staging)
     assert found == [False, True, not encodes]
 
 

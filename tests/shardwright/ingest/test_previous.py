@@ -285,7 +285,7 @@ def test_a_record_of_another_image_is_not_copied_because_of_a_wrong_index(months
         column[held] = column[held[::-1]]
     staging = Staging.open(tmp_path / "staging", prepared.plan.dataset.fingerprint)
     prepared.stage(staging)
-    for part in prepared.plan.missing_ranges(staging, 1):
+    for part in prepared.plan.cut.missing(prepared.plan.dataset.shards, staging, 1):
         write_range(part, prepared.plan, staging)
     results = staging.results(prepared.plan.dataset.shards)
     assert [result.info for result in results] == list(ImageDataset.open(tmp_path / "full").manifest.shards)

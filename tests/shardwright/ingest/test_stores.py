@@ -20,7 +20,7 @@ from shardwright.dataset.outputs import check_not_in_dataset
 from shardwright.dataset.reader import ImageDataset
 from shardwright.errors import CheckFailed, DatasetError, StorageError, UsageError
 from shardwright.ingest import IngestRecipe, commit_ingest, ingest, locate, plan_ingest, write_range
-from shardwright.ingest import tasks as ranges
+from shardwright.staging import ranges
 from shardwright.staging.staging import Staging
 from shardwright.storage import buckets, gcs
 
@@ -449,7 +449,7 @@ def test_writers_on_another_machine_find_their_tasks_on_the_bucket(stores, tmp_p
     there = pickle.loads(pickle.dumps(here))
     assert there == Staging.open(url, plan.dataset.fingerprint, plan.tools) != here
     assert not list(Path(there.root).iterdir())
-    for part in plan.missing_ranges(here, 16):
+    for part in plan.cut.missing(plan.dataset.shards, here, 16):
         write_range(part, plan.for_writers(), there)
     assert there.unfinished(plan.dataset.shards) == []
     assert not [p for name in ("Split-*", "index", "rows", "done") for p in Path(there.root, name).rglob("*.*")]

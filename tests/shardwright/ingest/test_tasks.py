@@ -9,10 +9,10 @@ from ingesting import run, tree
 from shardwright import storage
 from shardwright.config import ImagesConfig
 from shardwright.errors import CheckFailed
-from shardwright.ingest import tasks as ranges
 from shardwright.ingest import write_shards as write
 from shardwright.ingest.known_files import FileHashes
-from shardwright.staging.staging import PlannedShard
+from shardwright.ingest.tasks import cost_of
+from shardwright.staging import ranges
 from shardwright.storage import FileHash
 
 
@@ -29,10 +29,10 @@ def test_ranges_of_any_size_make_the_same_dataset(tmp_path, image_input, monkeyp
 
 
 def test_a_shard_of_many_images_is_cut_and_a_large_image_is_a_range():
-    shards = {PlannedShard("train", 0, 2): np.arange(2000), PlannedShard("train", 1, 2): np.arange(2000, 2003)}
+    shards = [np.arange(2000), np.arange(2000, 2003)]
     sizes = np.full(2003, 2_000)
     sizes[2000:] = 1 << 30
-    cuts = ranges.cut_ranges(shards, ranges.cost_of(ImagesConfig(verify="header"), sizes), "/")
+    cuts = ranges.Cut.of(shards, sizes, cost_of(ImagesConfig(verify="header"), sizes), "/").bounds
     assert len(cuts[0]) > 5
     assert [cuts[0][0], cuts[0][-1]] == [0, 2000]
     assert max(np.diff(cuts[0])) <= 512

@@ -5,14 +5,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shardwright.splits import Folds, Splitter, assign_splits, hash_name, join_units, split_order
+from shardwright.splits import Folds, Splitter, assign_splits, hash_name, hash_names, join_units, split_order
 
 SHARES = {"train": 0.8, "eval": 0.1, "test": 0.1}
 KEYS = st.lists(st.text(max_size=12), unique=True, max_size=60).map(sorted)
 
 
-def splits_of(keys, shares=SHARES, **options):
-    found = assign_splits(join_units(keys), shares, **options)
+def splits_of(keys, shares=SHARES, salt=""):
+    found = assign_splits(join_units(keys, salt=salt), shares)
     return [found.names[number] for number in found.split_of]
 
 
@@ -52,18 +52,22 @@ def test_a_salt_moves_keys():
 @given(KEYS, KEYS)
 def test_growing_data_moves_no_key_and_keeps_the_order(some, others):
     grown = sorted({*some, *others})
-    before, after = assign_splits(join_units(some), SHARES), assign_splits(join_units(grown), SHARES)
-    now = split_order(grown, after.split_of, 3)
-    for split, positions in enumerate(split_order(some, before.split_of, 3)):
+    orders = []
+    for keys in (some, grown):
+        units = join_units(keys)
+        orders.append(split_order(units.of_keys, assign_splits(units, SHARES).split_of, 3))
+    before, now = orders
+    for split, positions in enumerate(before):
         assert [grown[i] for i in now[split] if grown[i] in set(some)] == [some[i] for i in positions]
 
 
 @given(KEYS)
 def test_every_key_is_assigned_once_and_ordered_by_its_hash(keys):
-    found = assign_splits(join_units(keys), SHARES, salt="salt")
+    units = join_units(keys, salt="salt")
+    found = assign_splits(units, SHARES)
     assert found.names == ("eval", "test", "train")
     assert sum(found.counts().values()) == len(keys)
-    order = split_order(keys, found.split_of, 3, "salt")
+    order = split_order(units.of_keys, found.split_of, 3)
     assert sorted(i for positions in order for i in positions.tolist()) == list(range(len(keys)))
     for split, positions in enumerate(order):
         assert (found.split_of[positions] == split).all()
@@ -72,7 +76,7 @@ def test_every_key_is_assigned_once_and_ordered_by_its_hash(keys):
 
 
 def test_what_is_in_no_split_is_in_no_order():
-    order = split_order(["a", "b", "c"], np.array([1, -1, 1]), 3)
+    order = split_order(hash_names(["a", "b", "c"]), np.array([1, -1, 1]), 3)
     assert [sorted(positions.tolist()) for positions in order] == [[], [0, 2], []]
 
 

@@ -12,12 +12,12 @@ from shardwright.edit.derive import Derived, derive
 from shardwright.edit.export_dataset import ExportOptions, export
 from shardwright.errors import DatasetError
 from shardwright.evaluation.thresholds import Thresholds, write_thresholds
-from shardwright.ingest import tasks as ranges
 from shardwright.ingest.tasks import new_tasks
 from shardwright.lineage.blessing import Blessing, write_blessing
 from shardwright.lineage.record import write_lineage
 from shardwright.report.page import write_page
 from shardwright.sample import write_sample
+from shardwright.staging import ranges
 from shardwright.staging.staging import PlannedShard, RecordResult, Staging
 from shardwright.storage.checksum import checksum_file
 from shardwright.storage.fingerprint import checksum_matches
