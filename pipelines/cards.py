@@ -231,6 +231,7 @@ def croissant(dataset: ImageDataset, name: str, given: Mapping[str, str], shown:
     counts = {split: dataset.num_records(split) for split in dataset.splits}
     features = ", ".join(sorted(manifest.features))
     images = counted(sum(counts.values()), "image")
+    numbers = ((name, number) for number, name in enumerate(manifest.classes))
     return {
         "@context": _CONTEXT,
         "@type": "sc:Dataset",
@@ -244,13 +245,9 @@ def croissant(dataset: ImageDataset, name: str, given: Mapping[str, str], shown:
         "distribution": files,
         "recordSet": [
             _records("splits", "cr:Split", {"name": "sc:Text", "images": "sc:Integer"}, counts.items()),
-            _records("classes", "sc:Enumeration", {"name": "sc:Text", "number": "sc:Integer"}, _numbered(manifest)),
+            _records("classes", "sc:Enumeration", {"name": "sc:Text", "number": "sc:Integer"}, numbers),
         ],
     }
-
-
-def _numbered(manifest: Manifest) -> Iterator[tuple[str, int]]:
-    return ((name, number) for number, name in enumerate(manifest.classes))
 
 
 def _file(name: str, path: str, kind: str) -> dict[str, Any]:

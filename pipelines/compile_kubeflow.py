@@ -182,10 +182,12 @@ def _notifier(section: KubeflowConfig) -> dict[str, Any]:
     """Returns the `KubernetesExecutorConfig` of the exit task: settings of all pods, and the address."""
     of_all = section.pods.get(ALL, PodConfig())
     secrets = {**of_all.secret_env, WEBHOOK_VARIABLE: str(section.notify.webhook)}
-    executor: dict[str, Any] = {}
-    if section.image_pull_secrets:
-        executor["imagePullSecret"] = [{"secretName": name} for name in section.image_pull_secrets]
-    return {**executor, **pod_settings(dataclasses.replace(of_all, secret_env=secrets, shared_memory=None, scratch=()))}
+    return _executor(section, dataclasses.replace(of_all, secret_env=secrets, shared_memory=None, scratch=()))
+
+
+def _executor(section: KubeflowConfig, pod: PodConfig) -> dict[str, Any]:
+    secrets = [{"secretName": name} for name in section.image_pull_secrets]
+    return {**({"imagePullSecret": secrets} if secrets else {}), **pod_settings(pod)}
 
 
 def check_for_backend(spec: dict[str, Any]) -> None:
@@ -245,9 +247,7 @@ def kubernetes_executor(config: Config, component: str) -> dict[str, Any]:
             executor["tolerations"] = tolerations
     if section.volumes:
         executor["pvcMount"] = [{"constant": volume.claim, "mountPath": volume.path} for volume in section.volumes]
-    if section.image_pull_secrets:
-        executor["imagePullSecret"] = [{"secretName": name} for name in section.image_pull_secrets]
-    return {**executor, **pod_settings(section.pod_of(component))}
+    return {**executor, **_executor(section, section.pod_of(component))}
 
 
 def _node_placement(config: Config, component: str) -> tuple[dict[str, str], list[dict[str, str]]]:
@@ -255,16 +255,7 @@ def _node_placement(config: Config, component: str) -> tuple[dict[str, str], lis
     section = config.kubeflow
     selector = dict(section.node_selectors.get(component, {}))
     tolerations = [
-        {
-            name: value
-            for name, value in (
-                ("key", toleration.key),
-                ("operator", toleration.operator),
-                ("value", toleration.value),
-                ("effect", toleration.effect),
-            )
-            if value is not None
-        }
+        {name: value for name, value in vars(toleration).items() if value is not None}
         for toleration in section.tolerations.get(component, ())
     ]
     rented = _tpu_slice(config) if component == "Trainer" else None
@@ -279,7 +270,7 @@ def _tpu_slice(config: Config) -> tpu.TpuSlice | None:
     if trainer.machine is None:
         return None
     rented = trainer_slice("kubeflow.trainer", trainer.machine, trainer.topology, config.trainer.accelerator)
-    check_hosts("kubeflow.trainer", rented, config.trainer.hosts)
+    check_hosts("kubeflow.trainer", rented, config.trainer.hosts, trainer.slices)
     return rented
 
 
@@ -301,7 +292,7 @@ def add_jobset(config: Config, job: Mapping[str, Any], task: str = "Trainer") ->
     container = dict(containers(job))[task]
     container["args"] = ["--jobset", canonical_json(template), "--shared", shared, *container["args"]]
     role = "its service account needs a Role (`shardwright docs deploy/kubeflow`)"
-    return (f"{task} starts a JobSet of {rented.hosts} pods: {role}",)
+    return (f"{task} starts a JobSet of {config.trainer.hosts} pods: {role}",)
 
 
 def _add_variables(config: Config, job: dict[str, Any]) -> None:

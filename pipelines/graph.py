@@ -112,7 +112,10 @@ def build_nodes(config: Config, inputs: GraphInputs) -> list[BaseNode]:
 
     statistics_gen = StatisticsGen(examples, _features_with_statistics(inputs.schema_text), allow_absent=True)
     statistics = statistics_gen.outputs["statistics"]
-    import_schema = _schema_node(inputs)
+    if inputs.schema_file:
+        import_schema: BaseNode = tfx.components.ImportSchemaGen(schema_file=inputs.schema_file)
+    else:
+        import_schema = InlineSchema(schema_text=inputs.schema_text).with_id(tfx.components.ImportSchemaGen.__name__)
     schema = import_schema.outputs["schema"]
     infer_schema = tfx.components.SchemaGen(statistics=statistics, infer_feature_shape=True)
     validator = tfx.components.ExampleValidator(statistics=statistics, schema=schema)
@@ -155,12 +158,6 @@ def _drift(config: Config, inputs: GraphInputs) -> Any:
         drift = replace(drift, reference=config.resolve(drift.reference))
     # On this machine the environment has the location of the reference: cache keys contain no paths.
     return drift_checks(drift, config.gate.skew, with_location=not inputs.schema_file)
-
-
-def _schema_node(inputs: GraphInputs) -> BaseNode:
-    if inputs.schema_file:
-        return tfx.components.ImportSchemaGen(schema_file=inputs.schema_file)
-    return InlineSchema(schema_text=inputs.schema_text).with_id(tfx.components.ImportSchemaGen.__name__)
 
 
 def _features_with_statistics(schema_text: str) -> list[str]:

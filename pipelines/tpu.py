@@ -56,7 +56,7 @@ class _Generation:
 
 
 @dataclass(frozen=True)
-class _Machine:
+class Machine:
     """A machine type.
 
     Attributes:
@@ -65,7 +65,7 @@ class _Machine:
         topologies: which slices of such machines may have.
         processors: virtual processors of one machine: the smallest number of a source.
         memory: GiB of one machine: the smallest number of a source.
-        sources: keys of `SOURCES`, some with a line, of the whole row.
+        sources: keys of `SOURCES`, some with `:LINE`, of the whole row.
     """
 
     generation: str
@@ -74,6 +74,11 @@ class _Machine:
     processors: int
     memory: int
     sources: tuple[str, ...]
+
+    @property
+    def on_vertex(self) -> bool:
+        """True if Vertex AI trains on it."""
+        return _GENERATIONS[self.generation].vertex
 
 
 # A source of a row of the table -> where it is.
@@ -92,38 +97,21 @@ _GENERATIONS = {
     "v5p": _Generation("tpu-v5p-slice", 1, vertex=False),
     "tpu7x": _Generation("tpu7x", 2, vertex=False),
 }
-_MACHINES = {
-    "ct5lp-hightpu-1t": _Machine("v5e", 1, ("1x1",), 24, 48, ("GKE:1503", "TPU", "Vertex")),
-    "ct5lp-hightpu-4t": _Machine("v5e", 4, ("2x2", *_FLAT), 112, 192, ("GKE:1502", "XPK:826", "TPU", "Vertex")),
-    "ct5lp-hightpu-8t": _Machine("v5e", 8, ("2x4",), 224, 384, ("GKE:1501", "TPU", "Vertex")),
-    "ct6e-standard-1t": _Machine("v6e", 1, ("1x1",), 44, 176, ("GKE:1571", "XPK:697", "machines", "TPU", "Vertex")),
-    "ct6e-standard-4t": _Machine(
+MACHINES = {
+    "ct5lp-hightpu-1t": Machine("v5e", 1, ("1x1",), 24, 48, ("GKE:1503", "TPU", "Vertex")),
+    "ct5lp-hightpu-4t": Machine("v5e", 4, ("2x2", *_FLAT), 112, 192, ("GKE:1502", "XPK:826", "TPU", "Vertex")),
+    "ct5lp-hightpu-8t": Machine("v5e", 8, ("2x4",), 224, 384, ("GKE:1501", "TPU", "Vertex")),
+    "ct6e-standard-1t": Machine("v6e", 1, ("1x1",), 44, 176, ("GKE:1571", "XPK:697", "machines", "TPU", "Vertex")),
+    "ct6e-standard-4t": Machine(
         "v6e", 4, ("2x2", *_FLAT), 180, 720, ("GKE:1573", "XPK:707", "SkyPilot", "machines", "TPU", "Vertex")
     ),
-    "ct6e-standard-8t": _Machine("v6e", 8, ("2x4",), 180, 1440, ("GKE:1575", "SkyPilot", "machines", "TPU", "Vertex")),
-    "ct5p-hightpu-4t": _Machine("v5p", 4, _cubes(140), 208, 448, ("GKE:1535", "XPK:718", "machines", "TPU")),
-    "tpu7x-standard-1t": _Machine("tpu7x", 1, ("1x1x1",), 56, 248, ("GKE:2766", "XPK:573")),
-    "tpu7x-standard-4t": _Machine(
+    "ct6e-standard-8t": Machine("v6e", 8, ("2x4",), 180, 1440, ("GKE:1575", "SkyPilot", "machines", "TPU", "Vertex")),
+    "ct5p-hightpu-4t": Machine("v5p", 4, _cubes(140), 208, 448, ("GKE:1535", "XPK:718", "machines", "TPU")),
+    "tpu7x-standard-1t": Machine("tpu7x", 1, ("1x1x1",), 56, 248, ("GKE:2766", "XPK:573")),
+    "tpu7x-standard-4t": Machine(
         "tpu7x", 4, _cubes(144), 224, 960, ("GKE:2768", "XPK:584", "SkyPilot", "machines", "TPU")
     ),
 }
-
-MACHINES = tuple(_MACHINES)
-
-
-def topologies(machine: str) -> tuple[str, ...]:
-    """Returns the topologies that slices of a machine type of `MACHINES` may have."""
-    return _MACHINES[machine].topologies
-
-
-def sources(machine: str) -> tuple[str, ...]:
-    """Returns the sources of the row of a machine type of `MACHINES`: keys of `SOURCES`, some with `:LINE`."""
-    return _MACHINES[machine].sources
-
-
-def trains_on_vertex(machine: str) -> bool:
-    """Returns whether Vertex AI trains on a machine type of `MACHINES`."""
-    return _GENERATIONS[_MACHINES[machine].generation].vertex
 
 
 @dataclass(frozen=True)
@@ -144,17 +132,19 @@ class TpuSlice:
     path: str = "trainer.tpu"
 
     def __post_init__(self) -> None:
-        if self.machine not in _MACHINES:
-            close = difflib.get_close_matches(self.machine, _MACHINES, n=1)
-            known = f"Did you mean {close[0]!r}?" if close else f"Use one of: {', '.join(_MACHINES)}."
+        if self.machine not in MACHINES:
+            close = difflib.get_close_matches(self.machine, MACHINES, n=1)
+            known = f"Did you mean {close[0]!r}?" if close else f"Use one of: {', '.join(MACHINES)}."
             raise ConfigError(f"{self.path}.machine", f"{self.machine!r} is not a TPU machine type", known)
-        allowed = _MACHINES[self.machine].topologies
+        allowed = MACHINES[self.machine].topologies
         if self.topology not in allowed:
+            others = sorted(_machines_of(self.generation, self.topology))
+            other = f", or machine {others[0]} for {self.topology}" if others else ""
             raise ConfigError(
                 f"{self.path}.topology",
                 f"{self.topology!r} is not a topology of {self.machine}, whose machines have {self.chips_per_host} "
                 "chips",
-                f"Use {_listed(allowed)}{self._other_machine()}.",
+                f"Use {_listed(allowed)}{other}.",
             )
 
     @staticmethod
@@ -188,22 +178,22 @@ class TpuSlice:
     @property
     def generation(self) -> str:
         """`v5e`, `v6e`, `v5p` or `tpu7x`."""
-        return _MACHINES[self.machine].generation
+        return MACHINES[self.machine].generation
 
     @property
     def chips_per_host(self) -> int:
         """Chips of one machine; a pod requests all of them."""
-        return _MACHINES[self.machine].chips
+        return MACHINES[self.machine].chips
 
     @property
     def processors_per_host(self) -> int:
         """Virtual processors of one machine."""
-        return _MACHINES[self.machine].processors
+        return MACHINES[self.machine].processors
 
     @property
     def memory_per_host(self) -> int:
         """Bytes of memory of one machine."""
-        return _MACHINES[self.machine].memory << 30
+        return MACHINES[self.machine].memory << 30
 
     @property
     def chips(self) -> int:
@@ -221,7 +211,7 @@ class TpuSlice:
         Raises:
             ConfigError: it does not, by its documentation.
         """
-        if not trains_on_vertex(self.machine):
+        if not MACHINES[self.machine].on_vertex:
             others = " and ".join(name for name, one in _GENERATIONS.items() if one.vertex)
             raise ConfigError(
                 f"{self.path}.machine",
@@ -238,16 +228,12 @@ class TpuSlice:
     @property
     def host_counts(self) -> tuple[int, ...]:
         """Possible numbers of machines for this generation and topology: one per machine type, from few to many."""
-        return tuple(self.chips // _MACHINES[name].chips for name in _machines_of(self.generation, self.topology))
+        return tuple(self.chips // MACHINES[name].chips for name in _machines_of(self.generation, self.topology))
 
     @property
     def node_selector(self) -> dict[str, str]:
         """The labels by which GKE finds the node pool."""
         return {ACCELERATOR_SELECTOR: _GENERATIONS[self.generation].label, TOPOLOGY_SELECTOR: self.topology}
-
-    def _other_machine(self) -> str:
-        others = sorted(_machines_of(self.generation, self.topology))
-        return f", or machine {others[0]} for {self.topology}" if others else ""
 
 
 def _listed(topologies: tuple[str, ...]) -> str:
@@ -256,11 +242,11 @@ def _listed(topologies: tuple[str, ...]) -> str:
 
 
 def _topologies_of(generation: str) -> tuple[str, ...]:
-    machines = (one for one in _MACHINES.values() if one.generation == generation)
+    machines = (one for one in MACHINES.values() if one.generation == generation)
     return tuple(dict.fromkeys(topology for one in machines for topology in one.topologies))
 
 
 def _machines_of(generation: str, topology: str) -> list[str]:
     """Returns the machine types of slices of a topology, those with the most chips first."""
-    found = [name for name, one in _MACHINES.items() if one.generation == generation and topology in one.topologies]
-    return sorted(found, key=lambda name: -_MACHINES[name].chips)
+    found = [name for name, one in MACHINES.items() if one.generation == generation and topology in one.topologies]
+    return sorted(found, key=lambda name: -MACHINES[name].chips)

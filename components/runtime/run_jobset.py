@@ -28,7 +28,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from shardwright.components.image_trainer.devices.hosts import COORDINATOR, HOSTS
+from shardwright.components.image_trainer.devices.hosts import COORDINATOR, FIRST_HOST, HOSTS, SLICE, SLICES
 from shardwright.components.runtime.heartbeat import FILE, HEARTBEAT, renew
 from shardwright.components.runtime.mounts import AS_THEY_ARE, MODULE, change_uris, elsewhere, uri_pairs
 from shardwright.errors import CheckFailed, ShardwrightError, Stopped, UsageError
@@ -60,6 +60,8 @@ _FIXES: dict[int, str] = {
     HTTPStatus.NOT_FOUND: "It does not exist: it was deleted, or JobSet is not installed in the cluster.",
 }
 _PORT = 8476
+# JobSet's number of a Job among its replicas.
+_NUMBER_OF_SLICE = "metadata.annotations['jobset.sigs.k8s.io/job-index']"
 _FIRST_LOOK, _LAST_LOOK = 0.25, 30.0
 _NAME = re.compile(r"shardwright-[0-9a-f]{12}")
 # Longer than any task needs from its first copy to its set.
@@ -248,15 +250,20 @@ class JobSetTask:
         arguments[self.place] = json.dumps(self.pod_input(invocation), sort_keys=True)
         container["command"] = ["python", "-m", MODULE, "--artifacts", AS_THEY_ARE]
         container["args"] = arguments
-        # Kubernetes sets the number of a pod, JOB_COMPLETION_INDEX.
+        # Kubernetes sets the number of a pod in its Job, JOB_COMPLETION_INDEX.
+        first, slices = f"{self.name}-{job['name']}-0-0.{self.name}", job.get("replicas", 1)
         variables = {
-            COORDINATOR: f"{self.name}-{job['name']}-0-0.{self.name}:{_PORT}",
-            HOSTS: str(spec["completions"]),
+            COORDINATOR: f"{first}:{_PORT}",
+            HOSTS: str(slices * spec["completions"]),
             # Not in the folder of the set: another run of the same training continues from its checkpoints.
             STAGING_VARIABLE: os.environ.get(STAGING_VARIABLE) or str(self.shared / "staging"),
             HEARTBEAT: str(self.folder / FILE),
         }
-        own = [{"name": name, "value": value} for name, value in variables.items()]
+        own: list[dict[str, Any]] = [{"name": name, "value": value} for name, value in variables.items()]
+        if slices > 1:
+            # The TPU's library joins the slices by them. Who makes a JobSet sets them: kubernetes-sigs/jobset#787.
+            own += [{"name": SLICES, "value": str(slices)}, {"name": FIRST_HOST, "value": first}]
+            own.append({"name": SLICE, "valueFrom": {"fieldRef": {"fieldPath": _NUMBER_OF_SLICE}}})
         container["env"] = [*container.get("env", ()), *own]
         return manifest
 

@@ -18,12 +18,13 @@ from shardwright.pipelines.cloud.deliver_model import (
     DeliveryOptions,
     Services,
     blessed_model,
+    encryption,
     location_of,
     registered_version,
 )
 from shardwright.pipelines.cloud.kserve import pushed_folder
 from shardwright.pipelines.cloud.pipeline_document import missing_options, refuse_all
-from shardwright.pipelines.cloud.pod_documents import add_to_pod, mounted_claims, restrict
+from shardwright.pipelines.cloud.pod_documents import pod_template
 from shardwright.storage.paths import scheme_of
 
 if TYPE_CHECKING:
@@ -47,6 +48,8 @@ def batch_request(config: Config, version: str, images: str, out: str, options: 
 
     job = vertex.BatchPredictionJob
     made = job(
+        encryption_spec=encryption(config),
+        service_account=config.vertex.service_account,
         display_name=config.name,
         model=version,
         input_config=job.InputConfig(
@@ -64,10 +67,6 @@ def batch_request(config: Config, version: str, images: str, out: str, options: 
         ),
         labels=dict(config.vertex.labels),
     )
-    if config.vertex.kms_key is not None:
-        made.encryption_spec = vertex.EncryptionSpec(kms_key_name=config.vertex.kms_key)
-    if config.vertex.service_account is not None:
-        made.service_account = config.vertex.service_account
     return vertex.CreateBatchPredictionJobRequest(parent=location_of(config), batch_prediction_job=made)
 
 
@@ -129,29 +128,15 @@ def predict_job(config: Config, images: str, out: str) -> str:
         raise UsageError(
             f"--batch: {out!r} is a volume. Give the name of a file, e.g. {out.rstrip('/')}/predictions.csv."
         )
-    container: dict[str, Any] = {
+    container = {
         "name": "predict",
         "image": str(section.image),
         "command": ["python", "-m", "shardwright.pipelines.cli"],
         # A second attempt, or the Job of the next month, replaces the table.
         "args": ["predict", pushed_folder(config), images, "--out", out, "--force"],
-        "volumeMounts": mounted_claims(section)[1],
     }
-    asked = section.resources.get("Evaluator")
-    if asked is not None:
-        limits = {} if asked.cpu is None else {"cpu": f"{asked.cpu:g}"}
-        limits |= {} if asked.memory is None else {"memory": str(asked.memory)}
-        container["resources"] = {"limits": limits, "requests": limits}
-    pod: dict[str, Any] = {
-        "restartPolicy": "Never",
-        "containers": [container],
-        "volumes": mounted_claims(section)[0],
-    }
-    if section.image_pull_secrets:
-        pod["imagePullSecrets"] = [{"name": name} for name in section.image_pull_secrets]
-    template: dict[str, Any] = {"spec": pod}
-    add_to_pod(section.pods.get(ALL, PodConfig()), template)
-    restrict(template)
+    of_all = section.pods.get(ALL, PodConfig())
+    template = pod_template(section, of_all, container, resources=section.resources.get("Evaluator"))
     manifest = {
         "apiVersion": "batch/v1",
         "kind": "Job",

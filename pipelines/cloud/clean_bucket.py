@@ -23,7 +23,7 @@ from shardwright.config import Config
 from shardwright.dataset.manifest import MANIFEST_FILE
 from shardwright.errors import UsageError
 from shardwright.lineage.ancestry import EVALUATION, Family, find_artifacts
-from shardwright.lineage.blessing import BLESSING_FILE, PLACE, Blessing, read_blessing
+from shardwright.lineage.blessing import BLESSING_FILE, PLACE, read_blessing
 from shardwright.lineage.record import LINEAGE_FILE
 from shardwright.pipelines.runs.clean_folder import CleanResult, Removable, check_family, check_keep, pushed_models
 from shardwright.staging.staged import clear, staged_objects
@@ -95,9 +95,8 @@ def bucket_places(config: Config, target: str, pushed: str | None = None) -> Buc
         staging = config.run.staging if scheme_of(str(config.run.staging)) == GCS else f"{root}/staging"
         temporary = (f"{root}/beam",)
         return BucketPlaces(root, models, str(staging).rstrip("/"), _VERTEX_RUN.format(name=name), days, temporary)
-    hours = [pod.timeout_hours or 0 for pod in config.kubeflow.pods.values()]
+    days = max([_ACTIVE_DAYS, *((pod.timeout_hours or 0) / 24 for pod in config.kubeflow.pods.values())])
     staging = config.run.staging if scheme_of(str(config.run.staging)) is not None else ""
-    days = max(_ACTIVE_DAYS, *(hour / 24 for hour in hours)) if hours else _ACTIVE_DAYS
     return BucketPlaces(root, models, str(staging or "").rstrip("/"), _KUBEFLOW_RUN.format(name=name), days)
 
 
@@ -132,7 +131,10 @@ def clean_bucket(
     used = _with_ancestors(runs, family, [place for name in recent for place in runs[name].artifacts]) | recent
     if superseded and blessing is not None:
         models = {f"{places.pushed}/{blessing.model}"}
-    needed = _with_ancestors(runs, family, models) | _examples_of(runs, blessing)
+    needed = _with_ancestors(runs, family, models)
+    if blessing is not None:
+        # The run with the dataset that the baseline model was evaluated on.
+        needed |= _run_of(runs, blessing.examples.get(PLACE, ""))
     latest = (time.time() if now is None else now) - places.active_days * _DAY
     old = [name for name, run in sorted(runs.items()) if name not in used | needed and run.updated < latest]
     removable = [Removable(f"{name}/", sum(info.size for info in runs[name].objects)) for name in old]
@@ -222,11 +224,6 @@ def _with_ancestors(runs: dict[str, _Run], family: Family, places: Iterable[str]
     return needed
 
 
-def _examples_of(runs: dict[str, _Run], blessing: Blessing | None) -> set[str]:
-    """Returns the run with the dataset that the baseline model was evaluated on."""
-    return set() if blessing is None else _run_of(runs, blessing.examples.get(PLACE, ""))
-
-
 def _run_of(runs: dict[str, _Run], place: str) -> set[str]:
     return {name for name in runs if f"/{name}/" in f"{place}/"}
 
@@ -243,11 +240,9 @@ def _staged(places: BucketPlaces) -> list[Removable]:
 def _delete(root: str, run: _Run) -> None:
     """Deletes a run. Its manifests go first, so that a kill leaves nothing that looks like a dataset or a model."""
     scheme, bucket, _ = split_url(root)
-    names = sorted(run.objects, key=lambda info: not _is_description(info.name))
-    described = [f"{scheme}://{bucket}/{info.name}" for info in names if _is_description(info.name)]
-    rest = [f"{scheme}://{bucket}/{info.name}" for info in names if not _is_description(info.name)]
-    for urls in (described, rest):
-        list(map_threads(buckets.delete, urls, buckets.CONNECTIONS))
+    for described in (True, False):
+        names = (info.name for info in run.objects if _is_description(info.name) == described)
+        list(map_threads(buckets.delete, [f"{scheme}://{bucket}/{name}" for name in names], buckets.CONNECTIONS))
 
 
 def lifecycle_rules(places: BucketPlaces) -> Iterator[tuple[str, dict[str, Any], str]]:

@@ -201,19 +201,21 @@ def estimate(config: Config, target: str, prices: PriceTable, images: int, size:
     work = size / _IMAGE_BYTES
     shards = _shards(config, images, size)
     space = estimate_space(images, size, config.images, config.transform, jpeg=_JPEG_BYTES_A_PIXEL)
+    ingest = INGEST_MASKS if config.task == "segmentation" else INGEST
+    if config.images.verify == FULL:
+        ingest = INGEST_FULL
     rows = [
-        _of_cores("ingest", _ingest_rate(config), prices.rates.ingest, images, work, prices),
+        _of_cores("ingest", ingest, prices.rates.ingest, images, work, prices),
         _of_cores("transform", TRANSFORM, prices.rates.transform, images, work, prices),
         _training(config, target, prices, images),
         _requests(images, shards, prices),
     ]
     stored = (space.dataset + space.transformed) / _GIGABYTE
-    parts = f"shards {space.dataset / _GIGABYTE:,.1f} GB, transformed {space.transformed / _GIGABYTE:,.1f} GB"
-    basis = f"{parts}, each month"
-    if prices.storage_gb_month is None:
-        rows.append(Row("storage", stored, "GB months", None, "unknown: add storage_gb_month"))
-    else:
-        rows.append(Row("storage", stored, "GB months", stored * prices.storage_gb_month, basis))
+    price, basis = None, "unknown: add storage_gb_month"
+    if prices.storage_gb_month is not None:
+        parts = f"shards {space.dataset / _GIGABYTE:,.1f} GB, transformed {space.transformed / _GIGABYTE:,.1f} GB"
+        price, basis = stored * prices.storage_gb_month, f"{parts}, each month"
+    rows.append(Row("storage", stored, "GB months", price, basis))
     return Estimate(images, size, prices.currency, tuple(rows))
 
 
@@ -233,12 +235,6 @@ def estimate_text(estimate: Estimate) -> str:
     return "\n".join(lines)
 
 
-def _ingest_rate(config: Config) -> Measured:
-    if config.images.verify == FULL:
-        return INGEST_FULL
-    return INGEST_MASKS if config.task == "segmentation" else INGEST
-
-
 def _of_cores(step: str, measured: Measured, own: float | None, images: int, work: float, prices: PriceTable) -> Row:
     if own is not None:
         hours, basis = images / own / _SECONDS_AN_HOUR, f"{own:g} images/s a core, of the price table"
@@ -256,27 +252,22 @@ def _training(config: Config, target: str, prices: PriceTable, images: int) -> R
     epochs = config.trainer.epochs_of(round(trained))
     seen = trained * epochs
     hours = seen / rate / _SECONDS_AN_HOUR
-    machine, gpu, gpus = _machine(config, target)
+    section = config.vertex if target == "vertex" else config.kubeflow
+    machine, gpu = section.trainer.machine, section.trainer.gpu
     basis = f"{epochs} epochs at {rate:g} images/s, of the price table"
     if machine is None and gpu is None:
-        section = config.vertex if target == "vertex" else config.kubeflow
         resources = section.resources.get("Trainer")
         cores = (resources.cpu if resources else None) or 1
         return Row("train", hours * cores, "core hours", hours * cores * prices.core_hour, f"{basis}, {cores:g} cores")
     hosts = config.trainer.hosts
-    parts = [(name, count) for name, count in ((machine, hosts), (gpu, gpus * hosts)) if name is not None]
-    priced = [(name, count, prices.machine_hours.get(name)) for name, count in parts]
+    parts = ((machine, hosts), (gpu, section.trainer.gpus * hosts))
+    priced = [(name, count, prices.machine_hours.get(name)) for name, count in parts if name is not None]
     # The price of some machines contains that of their GPUs.
     missing = [name for name, _, price in priced if price is None and name != (gpu if machine else None)]
     if missing:
         return Row("train", hours * hosts, "machine hours", None, f"unknown: add machine_hours.{missing[0]}")
     price = hours * sum(count * (one or 0.0) for _, count, one in priced)
     return Row("train", hours * hosts, "machine hours", price, f"{basis}, {hosts} x {machine or gpu}")
-
-
-def _machine(config: Config, target: str) -> tuple[str | None, str | None, int]:
-    trainer = config.vertex.trainer if target == "vertex" else config.kubeflow.trainer
-    return trainer.machine, trainer.gpu, trainer.gpus
 
 
 def _requests(images: int, shards: int, prices: PriceTable) -> Row:

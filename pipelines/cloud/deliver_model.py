@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 from shardwright.components.model_files.saved_model import check_saved_model
 from shardwright.config import Config
-from shardwright.config.cloud import check_image
+from shardwright.config.cloud import IMAGE
 from shardwright.config.vertex import MACHINE
 from shardwright.errors import CheckFailed, UsageError
 from shardwright.images.encode_picture import encode_picture
@@ -80,7 +80,7 @@ class DeliveryOptions:
             raise UsageError(f"--endpoint: {self.endpoint!r} is not a name. Use 1 to {_MOST_NAME} characters.")
         if not MACHINE.fullmatch(self.machine):
             raise UsageError(f"--machine: {self.machine!r} is not a machine type. Write one such as n1-standard-4.")
-        check_image("--serving-image", self.serving_image)
+        IMAGE("--serving-image", self.serving_image)
 
 
 @dataclass(frozen=True)
@@ -137,7 +137,9 @@ def upload_request(config: Config, model: str, blessing: Blessing, options: Deli
     from google.cloud import aiplatform_v1 as vertex
 
     lineage = {f"shardwright-{role}": value[:_MOST_LABEL] for role, value in sorted(blessing.fingerprints.items())}
-    labels = {**config.vertex.labels, **_fit(lineage), _DIGEST_LABEL: blessing.digest[:_MOST_LABEL]}
+    # As Google Cloud takes them.
+    lineage = {name.lower().replace(".", "-")[:_MOST_LABEL]: value for name, value in lineage.items()}
+    labels = {**config.vertex.labels, **lineage, _DIGEST_LABEL: blessing.digest[:_MOST_LABEL]}
     figures = ", ".join(f"{name} {value:.4g}" for name, value in sorted(blessing.metrics.items()))
     made = vertex.Model(
         display_name=config.name,
@@ -146,15 +148,12 @@ def upload_request(config: Config, model: str, blessing: Blessing, options: Deli
         version_description=f"Blessed by Shardwright: {figures}" if figures else "Blessed by Shardwright",
         labels=labels,
         container_spec=vertex.ModelContainerSpec(image_uri=options.serving_image),
+        encryption_spec=encryption(config),
     )
-    if config.vertex.kms_key is not None:
-        made.encryption_spec = vertex.EncryptionSpec(kms_key_name=config.vertex.kms_key)
-    request = vertex.UploadModelRequest(parent=location_of(config), model=made)
-    if parent:
-        request.parent_model = parent
-    if config.vertex.service_account is not None:
-        request.service_account = config.vertex.service_account
-    return request
+    account = config.vertex.service_account
+    return vertex.UploadModelRequest(
+        parent=location_of(config), model=made, parent_model=parent, service_account=account
+    )
 
 
 def evaluation_request(config: Config, version: str, blessing: Blessing) -> Any:
@@ -183,11 +182,12 @@ def endpoint_request(config: Config, options: DeliveryOptions) -> Any:
     """Returns the `CreateEndpointRequest`."""
     from google.cloud import aiplatform_v1 as vertex
 
-    made = vertex.Endpoint(display_name=options.endpoint or config.name, labels=dict(config.vertex.labels))
-    if config.vertex.kms_key is not None:
-        made.encryption_spec = vertex.EncryptionSpec(kms_key_name=config.vertex.kms_key)
-    if config.vertex.network is not None:
-        made.network = config.vertex.network
+    made = vertex.Endpoint(
+        display_name=options.endpoint or config.name,
+        labels=dict(config.vertex.labels),
+        encryption_spec=encryption(config),
+        network=config.vertex.network,
+    )
     return vertex.CreateEndpointRequest(parent=location_of(config), endpoint=made)
 
 
@@ -205,9 +205,8 @@ def deploy_request(
             min_replica_count=options.replicas,
             max_replica_count=options.replicas,
         ),
+        service_account=config.vertex.service_account,
     )
-    if config.vertex.service_account is not None:
-        deployed.service_account = config.vertex.service_account
     split = new_traffic(traffic, options.traffic)
     return vertex.DeployModelRequest(endpoint=endpoint, deployed_model=deployed, traffic_split=split)
 
@@ -218,8 +217,10 @@ def smoke_request(config: Config, endpoint: str) -> Any:
     Masks are asked for as run lengths: as numbers they are larger than Vertex AI's limit of an answer.
     """
     from google.cloud import aiplatform_v1 as vertex
+    from PIL import Image
 
-    instance: dict[str, Any] = {"image_bytes": {"b64": base64.b64encode(_gray_png()).decode("ascii")}}
+    png = encode_picture(Image.new("RGB", (8, 8), (128, 128, 128)), "png")
+    instance: dict[str, Any] = {"image_bytes": {"b64": base64.b64encode(png).decode("ascii")}}
     if config.trainer.text:
         instance["texts"] = [""] * len(config.trainer.text)
     signature = "rle" if config.task == "segmentation" else "serving_default"
@@ -292,7 +293,9 @@ def deliver(config: Config, options: DeliveryOptions, services: Services, report
     """
     model, blessing = blessed_model(config)
     version = _version(config, model, blessing, options, services, report)
-    endpoint, traffic = _endpoint(config, options, services)
+    found = _find_endpoint(config, options, services)
+    endpoint = found or services.endpoints.create_endpoint(request=endpoint_request(config, options)).result()
+    endpoint, traffic = endpoint.name, dict(found.traffic_split) if found else {}
     request = deploy_request(config, endpoint, version, options, traffic)
     deployed = services.endpoints.deploy_model(request=request).result().deployed_model.id
     report(f"deployed as {deployed} to {endpoint}")
@@ -315,11 +318,10 @@ def roll_back(config: Config, options: DeliveryOptions, services: Services) -> s
     Raises:
         UsageError: there is no endpoint of that name, or it has no earlier model.
     """
-    name = options.endpoint or config.name
-    endpoint = _find(services.endpoints.list_endpoints(parent=location_of(config)), name)
+    endpoint = _find_endpoint(config, options, services)
     models = sorted(endpoint.deployed_models, key=lambda model: model.create_time.timestamp()) if endpoint else []
     if len(models) < 2:
-        raise UsageError(f"endpoint {name!r}: has no earlier model to go back to.")
+        raise UsageError(f"endpoint {options.endpoint or config.name!r}: has no earlier model to go back to.")
     last = models[-1]
     left = {model.id: endpoint.traffic_split.get(model.id, 0) for model in models[:-1]}
     if not any(left.values()):
@@ -369,18 +371,9 @@ def registered_version(config: Config, blessing: Blessing, services: Services) -
     return parent, ""
 
 
-def _endpoint(config: Config, options: DeliveryOptions, services: Services) -> tuple[str, dict[str, int]]:
-    """Returns the endpoint and its traffic split; creates it if there is none of that name."""
-    name = options.endpoint or config.name
-    endpoint = _find(services.endpoints.list_endpoints(parent=location_of(config)), name)
-    if endpoint is not None:
-        return endpoint.name, dict(endpoint.traffic_split)
-    made = services.endpoints.create_endpoint(request=endpoint_request(config, options)).result()
-    return made.name, {}
-
-
-def _find(listed: Any, name: str) -> Any:
-    return next((resource for resource in listed if resource.display_name == name), None)
+def _find_endpoint(config: Config, options: DeliveryOptions, services: Services) -> Any:
+    name, listed = options.endpoint or config.name, services.endpoints.list_endpoints(parent=location_of(config))
+    return next((endpoint for endpoint in listed if endpoint.display_name == name), None)
 
 
 def _smoke_test(services: Services, request: Any, times: int) -> None:
@@ -393,15 +386,12 @@ def _smoke_test(services: Services, request: Any, times: int) -> None:
             raise CheckFailed(f"it answers {answer.data[:200].decode('utf-8', 'replace')}")
 
 
-def _gray_png() -> bytes:
-    from PIL import Image
+def encryption(config: Config) -> Any:
+    """Returns the `EncryptionSpec` of `vertex.kms_key`; `None` without one."""
+    from google.cloud import aiplatform_v1 as vertex
 
-    return encode_picture(Image.new("RGB", (8, 8), (128, 128, 128)), "png")
-
-
-def _fit(labels: Mapping[str, str]) -> dict[str, str]:
-    """Returns labels as Google Cloud takes them."""
-    return {name.lower().replace(".", "-")[:_MOST_LABEL]: value for name, value in labels.items()}
+    key = config.vertex.kms_key
+    return None if key is None else vertex.EncryptionSpec(kms_key_name=key)
 
 
 def location_of(config: Config) -> str:

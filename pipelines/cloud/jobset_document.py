@@ -1,7 +1,7 @@
-"""The JobSet that trains on a TPU slice of several hosts: one pod per host, started together.
+"""The JobSet that trains on TPU slices of several hosts: a Job for each slice, a pod for each host, started together.
 
 A task of Kubeflow Pipelines is one pod, so the Trainer's pod starts this set and waits for it
-(`shardwright.components.runtime.run_jobset`). That module adds the name of the set and the command of its pods.
+(`shardwright.components.runtime.run_jobset`). That module adds the name of the set, and command and places of its pods.
 
 Source of the fields: kubernetes-sigs/jobset at 08dfbdf, api/jobset/v1alpha2; of the hosts' names: its `Network`.
 """
@@ -12,10 +12,9 @@ from typing import Any
 
 from shardwright.components.runtime.heartbeat import SECONDS, Abandoned
 from shardwright.config import KubeflowConfig
-from shardwright.config.pods import JobSetConfig
 from shardwright.errors import Stopped, UsageError
 from shardwright.pipelines import tpu
-from shardwright.pipelines.cloud.pod_documents import add_to_pod, mounted_claims, restrict
+from shardwright.pipelines.cloud.pod_documents import pod_template
 
 API_VERSION = "jobset.x-k8s.io/v1alpha2"
 JOB = "trainer"
@@ -62,73 +61,52 @@ def jobset_template(
         image: of the pods.
         placing: `nodeSelector` and `tolerations` of the pods.
     """
-    template: dict[str, Any] = {"spec": _pod(section, _container(section, found, image), placing)}
-    add_to_pod(section.pod_of("Trainer"), template)
-    restrict(template, privileged=section.jobset.privileged)
-    failures = {"maxRestarts": section.jobset.max_restarts, "rules": list(_SET_RULES)}
-    return {
-        "apiVersion": API_VERSION,
-        "kind": "JobSet",
-        # All pods on one slice, which is one node pool.
-        "metadata": {"annotations": _ONE_POOL, **_metadata(section.jobset)},
-        "spec": {
-            # With it comes the headless service that lets the pods find each other.
-            "network": {"enableDNSHostnames": True, "publishNotReadyAddresses": True},
-            "failurePolicy": failures,
-            "ttlSecondsAfterFinished": _SECONDS_KEPT,
-            "replicatedJobs": [{"name": JOB, "replicas": 1, "template": {"spec": _job(found.hosts, template)}}],
-        },
+    jobset = section.jobset
+    spec: dict[str, Any] = {**placing, "terminationGracePeriodSeconds": _SECONDS_TO_END}
+    if jobset.service_account is not None:
+        spec["serviceAccountName"] = jobset.service_account
+    if jobset.host_network:
+        spec |= {"hostNetwork": True, "dnsPolicy": "ClusterFirstWithHostNet"}
+    container = {
+        "name": JOB,
+        "image": image,
+        "ports": [{"containerPort": port} for port in _PORTS],
+        "env": [{"name": SECONDS, "value": f"{jobset.heartbeat_minutes * 60:g}"}],
     }
-
-
-def _job(hosts: int, template: dict[str, Any]) -> dict[str, Any]:
-    """Returns the Job: a pod for each host, none of which starts again alone."""
-    return {
+    template = pod_template(
+        section,
+        section.pod_of("Trainer"),
+        container,
+        resources=section.resources.get("Trainer"),
+        devices={tpu.RESOURCE: str(found.chips_per_host)},
+        privileged=jobset.privileged,
+        **spec,
+    )
+    # A pod for each host, none of which starts again alone: the whole set begins again at the last checkpoint.
+    job = {
         "completionMode": "Indexed",
-        "completions": hosts,
-        "parallelism": hosts,
+        "completions": found.hosts,
+        "parallelism": found.hosts,
         "backoffLimit": 0,
         "podFailurePolicy": {"rules": [{"action": "FailJob", **rule} for rule in _JOB_RULES]},
         "template": template,
     }
-
-
-def _pod(section: KubeflowConfig, container: dict[str, Any], placing: dict[str, Any]) -> dict[str, Any]:
-    """Returns a pod without the settings of `kubeflow.pods`."""
-    pod = {
-        **placing,
-        # A pod that fails ends the whole set, which begins again at the last checkpoint.
-        "restartPolicy": "Never",
-        "terminationGracePeriodSeconds": _SECONDS_TO_END,
-        "containers": [container],
-        "volumes": mounted_claims(section)[0],
-    }
-    if section.image_pull_secrets:
-        pod["imagePullSecrets"] = [{"name": name} for name in section.image_pull_secrets]
-    if section.jobset.service_account is not None:
-        pod["serviceAccountName"] = section.jobset.service_account
-    if section.jobset.host_network:
-        pod |= {"hostNetwork": True, "dnsPolicy": "ClusterFirstWithHostNet"}
-    return pod
-
-
-def _container(section: KubeflowConfig, found: tpu.TpuSlice, image: str) -> dict[str, Any]:
-    limits = {tpu.RESOURCE: str(found.chips_per_host)}
-    asked = section.resources.get("Trainer")
-    if asked is not None:
-        limits |= {} if asked.cpu is None else {"cpu": f"{asked.cpu:g}"}
-        limits |= {} if asked.memory is None else {"memory": str(asked.memory)}
+    # All pods of a Job on one slice, which is one node pool.
+    metadata: dict[str, Any] = {"annotations": _ONE_POOL}
+    if jobset.queue is not None:
+        metadata["labels"] = {_QUEUE: jobset.queue}
+    if jobset.owned:
+        # The task fills in the name of its pod.
+        metadata["ownerReferences"] = [{"apiVersion": "v1", "kind": "Pod"}]
     return {
-        "name": JOB,
-        "image": image,
-        "ports": [{"containerPort": port} for port in _PORTS],
-        "resources": {"limits": limits, "requests": limits},
-        "volumeMounts": mounted_claims(section)[1],
-        "env": [{"name": SECONDS, "value": f"{section.jobset.heartbeat_minutes * 60:g}"}],
+        "apiVersion": API_VERSION,
+        "kind": "JobSet",
+        "metadata": metadata,
+        "spec": {
+            # With it comes the headless service that lets the pods find each other.
+            "network": {"enableDNSHostnames": True, "publishNotReadyAddresses": True},
+            "failurePolicy": {"maxRestarts": jobset.max_restarts, "rules": list(_SET_RULES)},
+            "ttlSecondsAfterFinished": _SECONDS_KEPT,
+            "replicatedJobs": [{"name": JOB, "replicas": section.trainer.slices, "template": {"spec": job}}],
+        },
     }
-
-
-def _metadata(jobset: JobSetConfig) -> dict[str, Any]:
-    """Returns the label by which Kueue admits the set, and the pod that owns it, whose name the task fills in."""
-    found: dict[str, Any] = {} if jobset.queue is None else {"labels": {_QUEUE: jobset.queue}}
-    return {**found, "ownerReferences": [{"apiVersion": "v1", "kind": "Pod"}]} if jobset.owned else found

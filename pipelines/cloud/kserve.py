@@ -16,7 +16,7 @@ from shardwright.config import Config
 from shardwright.config.kubernetes_names import mount_point
 from shardwright.config.yaml_text import dump_yaml
 from shardwright.errors import UsageError
-from shardwright.lineage.blessing import Blessing, read_blessing
+from shardwright.lineage.blessing import read_blessing
 from shardwright.storage import is_folder, is_remote
 from shardwright.storage.paths import SCHEMES, scheme_of
 
@@ -69,7 +69,10 @@ def kserve_manifest(
         predictor["volumes"] = [{"name": "pushed", "persistentVolumeClaim": {"claimName": claim, "readOnly": True}}]
     else:
         predictor["storageUris"] = [{"uri": source, "mountPath": target}]
-    annotations = {} if blessing is None or blessing.model != version else _described(blessing)
+    annotations = {}
+    if blessing is not None and blessing.model == version:
+        facts = {"model": blessing.model, "digest": blessing.digest, **blessing.fingerprints}
+        annotations = {f"{_GROUP}/{name}": value for name, value in sorted(facts.items())}
     if traffic != _ALL:
         predictor["canaryTrafficPercent"] = traffic
         annotations |= _SPLITS
@@ -92,12 +95,6 @@ def pushed_folder(config: Config) -> str:
     if not place:
         raise UsageError("kubeflow.push_directory: missing. Write the folder of the pushed models.")
     return place
-
-
-def _described(blessing: Blessing) -> dict[str, str]:
-    """Returns name, digest and lineage of the blessed model as annotations."""
-    facts = {"model": blessing.model, "digest": blessing.digest, **blessing.fingerprints}
-    return {f"{_GROUP}/{name}": value for name, value in sorted(facts.items())}
 
 
 def storage_uri(config: Config, place: str) -> str:

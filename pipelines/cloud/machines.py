@@ -96,7 +96,7 @@ def trainer_slice(path: str, machine: str, topology: str | None, accelerator: st
         ConfigError: there is no such slice, or the trainer does not use it.
     """
     if topology is None:
-        known = tpu.topologies(machine) if machine in tpu.MACHINES else ("2x2",)
+        known = tpu.MACHINES[machine].topologies if machine in tpu.MACHINES else ("2x2",)
         raise ConfigError(f"{path}.topology", f"missing for {machine}", f"Use one of: {', '.join(known)}.")
     found = tpu.TpuSlice(machine, topology, path)
     if accelerator not in ("auto", "tpu"):
@@ -138,17 +138,25 @@ def with_accelerator(config: Config, path: str, tpu_machine: bool, gpu: str | No
     return dataclasses.replace(config, trainer=dataclasses.replace(config.trainer, accelerator=named))
 
 
-def check_hosts(path: str, found: tpu.TpuSlice, hosts: int) -> None:
-    """Checks that `trainer.hosts` is the number of hosts of the slice.
+def check_hosts(path: str, found: tpu.TpuSlice, hosts: int, slices: int = 1) -> None:
+    """Checks that `trainer.hosts` is the number of hosts of all slices.
 
     Args:
         path: YAML path of the section with `machine` and `topology`.
         found: the slice.
         hosts: `trainer.hosts`.
+        slices: how many slices train together.
 
     Raises:
-        ConfigError: it is another number.
+        ConfigError: it is another number, or several slices have one host each.
     """
-    if hosts != found.hosts:
-        what = f"{hosts}, and {path} is a slice {found.topology} of {found.machine}, which has {found.hosts}"
-        raise ConfigError("trainer.hosts", what, f"Set trainer.hosts to {found.hosts}.")
+    if slices > 1 and found.hosts == 1:
+        # cloud.google.com/kubernetes-engine/docs/how-to/tpu-multislice
+        what = f"{slices}, and a slice {found.topology} of {found.machine} has one host: GKE joins slices of several"
+        raise ConfigError(f"{path}.slices", what, f"Use a larger topology, or remove {path}.slices.")
+    if hosts != slices * found.hosts:
+        which = f"is a slice {found.topology} of {found.machine}, which has"
+        if slices > 1:
+            which = f"has {slices} slices {found.topology} of {found.machine}, together"
+        what = f"{hosts}, and {path} {which} {slices * found.hosts}"
+        raise ConfigError("trainer.hosts", what, f"Set trainer.hosts to {slices * found.hosts}.")

@@ -211,7 +211,9 @@ def compile_job(config: Config, config_file: Path, target: Target) -> Compiled:
     resolver = _input_resolver(resolved.recipe, locations, defaults, baseline)
     inputs = _graph_inputs(config, target, resolved, resolver, options)
     job = _compile_nodes(config.name, build_nodes(_with_beam(resolved.config, target, STEPS), inputs), target)
-    _set_defaults(job, defaults)
+    for name, value in defaults.items():
+        # TFX leaves them out, and a run without them would be refused.
+        job["pipelineSpec"]["root"]["inputDefinitions"]["parameters"][name]["defaultValue"] = value
     steps = {step.name: step for step in STEPS}
     _fix_producer_tasks(job, target, steps)
     _set_containers(job, target, steps)
@@ -307,12 +309,6 @@ def _with_beam(config: Config, target: Target, steps: Iterable[Step]) -> Config:
     return dataclasses.replace(config, beam=dataclasses.replace(config.beam, options=(), per_component=per_component))
 
 
-def _set_defaults(job: dict[str, Any], defaults: Mapping[str, str]) -> None:
-    """Adds the defaults of the run's parameters: TFX leaves them out, and a run without them would be refused."""
-    for name, value in defaults.items():
-        job["pipelineSpec"]["root"]["inputDefinitions"]["parameters"][name]["defaultValue"] = value
-
-
 def _fix_producer_tasks(job: dict[str, Any], target: Target, steps: Mapping[str, Step]) -> None:
     """Sets how tasks are cached and retried, and corrects the names of the tasks that produce dynamic values."""
     correct_document(job)
@@ -337,9 +333,15 @@ def _set_containers(job: dict[str, Any], target: Target, steps: Mapping[str, Ste
         if target.staging is not None and step.stages and not (name == "Trainer" and target.custom_job):
             container["env"].append({"name": STAGING_VARIABLE, "value": target.staging})
         container["args"] = ["--artifacts", target.artifacts(step), *container["args"]]
-        resources = target.resources.get(name)
-        if resources is not None:
-            container["resources"] = _resource_spec(resources)
+        if (resources := target.resources.get(name)) is not None:
+            gigabytes = None if resources.memory is None else resources.memory / _GIGABYTE
+            asked = {"cpu": resources.cpu, "memory": gigabytes}
+            container["resources"] = {
+                f"{kind}{bound}": value
+                for kind, value in asked.items()
+                for bound in ("Limit", "Request")
+                if value is not None
+            }
 
 
 def _add_page_outputs(job: dict[str, Any], *, with_matrix: bool) -> None:
@@ -356,13 +358,3 @@ def _add_page_outputs(job: dict[str, Any], *, with_matrix: bool) -> None:
         for key, kind in outputs.items():
             if kind != CLASSIFICATION_METRICS or with_matrix:
                 defined[key] = {"artifactType": {"schemaTitle": kind, "schemaVersion": SCHEMA_VERSION}}
-
-
-def _resource_spec(resources: Resources) -> dict[str, Any]:
-    spec: dict[str, Any] = {}
-    if resources.cpu is not None:
-        spec |= {"cpuLimit": resources.cpu, "cpuRequest": resources.cpu}
-    if resources.memory is not None:
-        gigabytes = resources.memory / _GIGABYTE
-        spec |= {"memoryLimit": gigabytes, "memoryRequest": gigabytes}
-    return spec

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from shardwright.config import KubeflowConfig
+from shardwright.config.cloud import Resources
 from shardwright.config.kubernetes_names import SHARED_MEMORY, mount_point
 from shardwright.config.pods import PodConfig, ScratchVolume
 
@@ -33,30 +35,57 @@ def pod_settings(pod: PodConfig) -> _Document:
     return found
 
 
-def add_to_pod(pod: PodConfig, template: _Document) -> None:
-    """Adds the settings to the pods of a Job.
+def pod_template(
+    section: KubeflowConfig,
+    pod: PodConfig,
+    container: _Document,
+    *,
+    resources: Resources | None,
+    devices: Mapping[str, str] = MappingProxyType({}),
+    privileged: bool = False,
+    **spec: Any,
+) -> _Document:
+    """Returns the pods of a Job: `metadata`, and `spec` with one container, to which all claims are mounted.
 
     Args:
-        pod: the settings.
-        template: `metadata` and `spec` of the pods, with one container; changed in place.
+        section: volumes, and the secrets of the registry.
+        pod: further settings.
+        container: without mounts and resources.
+        resources: what it must have.
+        devices: what it must have beyond that.
+        privileged: see `_restrict`.
+        **spec: fields of the pods.
     """
+    named = [(f"volume-{number}", volume) for number, volume in enumerate(section.volumes)]
+    limits = dict(devices)
+    if resources is not None:
+        limits |= {} if resources.cpu is None else {"cpu": f"{resources.cpu:g}"}
+        limits |= {} if resources.memory is None else {"memory": str(resources.memory)}
+    container = {**container, "volumeMounts": [{"name": name, "mountPath": volume.path} for name, volume in named]}
+    if limits:
+        container["resources"] = {"limits": limits, "requests": limits}
+    template: _Document = {
+        "spec": {
+            "restartPolicy": "Never",
+            "containers": [container],
+            "volumes": [{"name": name, "persistentVolumeClaim": {"claimName": one.claim}} for name, one in named],
+            **spec,
+        }
+    }
+    if section.image_pull_secrets:
+        template["spec"]["imagePullSecrets"] = [{"name": name} for name in section.image_pull_secrets]
     for setting in _SETTINGS:
         if value := getattr(pod, setting.option):
             setting.add(value, template)
+    _restrict(template, privileged=privileged)
+    return template
 
 
-def mounted_claims(section: KubeflowConfig) -> tuple[list[_Document], list[_Document]]:
-    """Returns the `volumes` and the `volumeMounts` of `kubeflow.volumes`."""
-    named = [(f"volume-{i}", volume) for i, volume in enumerate(section.volumes)]
-    volumes = [{"name": name, "persistentVolumeClaim": {"claimName": volume.claim}} for name, volume in named]
-    return volumes, [{"name": name, "mountPath": volume.path} for name, volume in named]
-
-
-def restrict(template: _Document, *, privileged: bool = False) -> None:
+def _restrict(template: _Document, *, privileged: bool) -> None:
     """Gives the pods of a Job no more than the Pod Security Standard "restricted" allows, and a read-only root.
 
     Args:
-        template: `metadata` and `spec` of the pods, with one container and all its mounts; changed in place.
+        template: the pods, with all mounts; changed in place.
         privileged: whether the container is privileged instead, which that standard refuses.
     """
     spec = template["spec"]
@@ -106,15 +135,8 @@ def _add_metadata(field: str, value: Mapping[str, str], template: _Document) -> 
     template.setdefault("metadata", {})[field] = dict(value)
 
 
-def _kubeflow_memory(size: int) -> _Document:
-    # Nothing in the backend reads `enabledSharedMemory`.
-    mount = {"volumeName": _SHARED_MEMORY, "mountPath": SHARED_MEMORY}
-    return {"emptyDirMounts": [{**mount, "medium": "Memory", "sizeLimit": str(size)}]}
-
-
-def _add_memory(size: int, template: _Document) -> None:
-    memory = {"medium": "Memory", "sizeLimit": str(size)}
-    _mount({"name": _SHARED_MEMORY, "emptyDir": memory}, SHARED_MEMORY, template)
+def _memory(size: int) -> _Document:
+    return {"medium": "Memory", "sizeLimit": str(size)}
 
 
 def _kubeflow_scratch(volumes: Sequence[ScratchVolume]) -> _Document:
@@ -125,11 +147,7 @@ def _kubeflow_scratch(volumes: Sequence[ScratchVolume]) -> _Document:
                 "mountPath": volume.path,
                 "accessModes": [_ACCESS],
                 "size": str(volume.size),
-                **(
-                    {"defaultStorageClass": True}
-                    if volume.storage_class is None
-                    else {"storageClassName": volume.storage_class}
-                ),
+                **({"storageClassName": name} if (name := volume.storage_class) else {"defaultStorageClass": True}),
             }
             for number, volume in enumerate(volumes)
         ]
@@ -195,6 +213,11 @@ _SETTINGS = (
         lambda hours: {"activeDeadlineSeconds": str(_seconds(hours))},
         lambda hours, pod: pod["spec"].update(activeDeadlineSeconds=_seconds(hours)),
     ),
-    _Setting("shared_memory", _kubeflow_memory, _add_memory),
+    _Setting(
+        "shared_memory",
+        # Nothing in the backend reads `enabledSharedMemory`.
+        lambda size: {"emptyDirMounts": [{"volumeName": _SHARED_MEMORY, "mountPath": SHARED_MEMORY, **_memory(size)}]},
+        lambda size, pod: _mount({"name": _SHARED_MEMORY, "emptyDir": _memory(size)}, SHARED_MEMORY, pod),
+    ),
     _Setting("scratch", _kubeflow_scratch, _add_scratch),
 )

@@ -20,6 +20,7 @@ from shardwright.pipelines.commands.entry import (
     Entry,
     arg,
     choice,
+    first_of,
     flag,
     json,
     several,
@@ -348,22 +349,18 @@ CHANGE = {
             DATASET,
             arg("labels", "FILE", "a table or COCO JSON, or its URL; as input.labels.path"),
             OUT,
-            choice(
+            first_of(
                 "--unlisted-images",
                 ("auto", "empty", "reject", "fail", "keep"),
                 "images without a row; keep: they keep their annotations",
-                default="auto",
             ),
-            choice(
+            first_of(
                 "--format",
                 (AUTO, *(row.name for row in FORMATS if row.relabels)),
                 "as input.labels.format (default: detected)",
-                default=AUTO,
             ),
-            choice(
-                "--encoding", ("auto", "absolute", "relative", "counts"), "as input.labels.rle.encoding", default="auto"
-            ),
-            choice("--order", ("auto", "column", "row"), "as input.labels.rle.order", default="auto"),
+            first_of("--encoding", ("auto", "absolute", "relative", "counts"), "as input.labels.rle.encoding"),
+            first_of("--order", ("auto", "column", "row"), "as input.labels.rle.order"),
             choice("--start", (0, 1), "as input.labels.rle.start (default: detected)", type=int),
             several("--column", "ROLE=HEADER", "as input.labels.columns, for example image=photo; may be repeated"),
             arg("--key-regex", "REGEX", "as input.labels.key_regex"),
@@ -406,28 +403,21 @@ CHANGE = {
             INGESTED,
             OUT,
             choice("--to", EXPORTS, "format (default csv: images, labels.csv, features.jsonl)", default="csv"),
-            choice(
-                "--layout", ("keys", "classes"), "paths: keys (default), or a folder for each class", default="keys"
-            ),
-            choice(
+            first_of("--layout", ("keys", "classes"), "paths: keys (default), or a folder for each class"),
+            first_of(
                 "--masks",
                 ("csv", "png", "none", "polygons"),
                 "masks: run lengths (default), pictures or none; of coco and labelme: polygons",
-                default="csv",
             ),
-            choice(
+            first_of(
                 "--encoding",
                 ("absolute", "relative", "counts", "compressed"),
                 "how run lengths are written (default absolute)",
-                default="absolute",
             ),
-            choice("--order", ("column", "row"), "order of the pixels (default column)", default="column"),
+            first_of("--order", ("column", "row"), "order of the pixels (default column)"),
             choice("--start", (0, 1), "number of the first pixel (default 1)", type=int, default=1),
-            choice(
-                "--table",
-                ("image_label", "image_class", "image"),
-                "columns of the CSV of masks (default image_label)",
-                default="image_label",
+            first_of(
+                "--table", ("image_label", "image_class", "image"), "columns of the CSV of masks (default image_label)"
             ),
             flag("--raw", "write names that begin like formulas into the CSV as they are"),
             arg("--splits", "NAME", "only of these splits", nargs="+", default=[]),

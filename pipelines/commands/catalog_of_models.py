@@ -12,6 +12,7 @@ from shardwright.pipelines.commands.entry import (
     Entry,
     arg,
     choice,
+    first_of,
     flag,
     json,
     several,
@@ -27,6 +28,7 @@ DIALECTS = (
 # Those of `config.trainer` and `config.loader`.
 OUTPUTS = ("auto", "logits", "probabilities")
 NORMALIZATIONS = ("unit", "imagenet_torch", "imagenet_caffe", "dataset", "none")
+TARGET = choice("--target", TARGETS, "platform that runs it", required=True)
 MODEL_PLACE = arg("model", "MODEL", "folder of a run, folder that models are pushed to, or SavedModel")
 VERTEX_RUN = (
     *CONFIG,
@@ -47,7 +49,7 @@ MODEL = {
             arg("model", "MODEL", "folder of a run, of pushed models or of a SavedModel, or a .keras file"),
             arg("images", "IMAGES", "folder or glob of images, or a dataset"),
             arg("--out", "PATH", "CSV to write, or folder of TFRecord files", required=True),
-            choice("--format", ("csv", "tfrecord"), "a table, or TFRecord files (default csv)", default="csv"),
+            first_of("--format", ("csv", "tfrecord"), "a table, or TFRecord files (default csv)"),
             arg("--split", "NAME", "split of a dataset (default: all)"),
             flag("--unblessed", "MODEL is a run: take its last model, blessed or not"),
             (
@@ -66,7 +68,7 @@ MODEL = {
             arg(
                 "--size", ("H", "W"), "of a model by others that takes any size: that of its images", nargs=2, type=int
             ),
-            choice("--outputs", OUTPUTS, "of a model by others (default: by its last activation)", default="auto"),
+            first_of("--outputs", OUTPUTS, "of a model by others (default: by its last activation)"),
             TRUST,
             FORCE,
             json("print what was done as JSON"),
@@ -204,7 +206,7 @@ CLOUD = {
         "deploy/vertex.md",
         (
             *CONFIG,
-            choice("--target", TARGETS, "platform that runs it", required=True),
+            TARGET,
             arg("--out", "FILE", ".json file for Vertex AI, .yaml for Kubeflow", required=True),
             FORCE,
             json("print the file, its tasks and parameters as JSON"),
@@ -217,7 +219,7 @@ CLOUD = {
         "deploy/costs.md#estimate-a-run",
         (
             *CONFIG,
-            choice("--target", TARGETS, "platform that runs it", required=True),
+            TARGET,
             arg("--prices", "FILE", "YAML file with your prices and rates", required=True),
             arg("--images", "N", "number of images (default: they are listed)", type=int),
             arg("--image-size", "BYTES", "with --images: mean size of an image", type=int),

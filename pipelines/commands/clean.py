@@ -33,7 +33,14 @@ def run(options: Namespace) -> int:
         cached = "The service may answer from its cache with what was removed"
         further = [f"{cached}: submit with --no-cache if a task misses it."] if done.old else []
     else:
-        root = _run_root(options)
+        if options.pushed is not None or options.lifecycle:
+            raise UsageError("--pushed and --lifecycle need --target.")
+        if "://" in options.root:
+            fix = "Give the pipeline's YAML file with --target vertex or --target kubeflow."
+            raise UsageError(f"{options.root}: is on a bucket. {fix}")
+        root = os.path.abspath(options.root)
+        if options.root.endswith((".yaml", ".yml")):
+            root = run_root(load_config(options.root, settings=settings_of(options)))
         done = clean(root, _keep(options), **how)
     what = "would be removed" if options.dry_run else "removed"
     return finish(
@@ -45,18 +52,6 @@ def run(options: Namespace) -> int:
         *further,
         following="the same call without --dry-run" if options.dry_run and done.old else "",
     )
-
-
-def _run_root(options: Namespace) -> str:
-    """Returns the folder of the runs, which a configuration may name."""
-    if options.pushed is not None or options.lifecycle:
-        raise UsageError("--pushed and --lifecycle need --target.")
-    if "://" in options.root:
-        fix = "Give the pipeline's YAML file with --target vertex or --target kubeflow."
-        raise UsageError(f"{options.root}: is on a bucket. {fix}")
-    if options.root.endswith((".yaml", ".yml")):
-        return run_root(load_config(options.root, settings=settings_of(options)))
-    return os.path.abspath(options.root)
 
 
 def _keep(options: Namespace) -> int:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import sys
 from argparse import Namespace
-from collections.abc import Sequence
 
-from shardwright.pipelines.commands.documentation import Hit, page_text, page_titles, pages_named, search_pages
+from shardwright.pipelines.commands.documentation import page_text, page_titles, pages_named, search_pages
 from shardwright.text.escaping import unescaped
 
 _WIDTH = 110
@@ -24,8 +23,14 @@ def run(options: Namespace) -> int:
     name, _, anchor = options.page.partition("#")
     if "/" not in name and not pages_named(name)[1]:
         hits = search_pages([*name.split(), *(options.section or anchor or "").split()])
+        # Each as the rest of the command that shows it, with a line of it.
+        for hit in hits[:_MOST_HITS]:
+            print(" ".join(filter(None, [hit.page, hit.anchor])))
+            print(f"    {hit.line[:_WIDTH]}")
+        if len(hits) > _MOST_HITS:
+            print(f"{len(hits) - _MOST_HITS} more sections have it: add a word")
         if hits:
-            _print_hits(hits)
+            print(f"Next: shardwright docs {hits[0].page} {hits[0].anchor}".rstrip())
             return 0
     text = page_text(name, options.section or anchor)
     if not sys.stdout.isatty():
@@ -39,13 +44,3 @@ def run(options: Namespace) -> int:
     console = Console(file=unescaped(sys.stdout))
     console.print(Markdown(text), width=min(_WIDTH, console.width))
     return 0
-
-
-def _print_hits(hits: Sequence[Hit]) -> None:
-    """Prints sections, each as the rest of the command that shows it, with a line of it."""
-    for hit in hits[:_MOST_HITS]:
-        print(" ".join(filter(None, [hit.page, hit.anchor])))
-        print(f"    {hit.line[:_WIDTH]}")
-    if len(hits) > _MOST_HITS:
-        print(f"{len(hits) - _MOST_HITS} more sections have it: add a word")
-    print(f"Next: shardwright docs {hits[0].page} {hits[0].anchor}".rstrip())

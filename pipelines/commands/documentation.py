@@ -41,7 +41,9 @@ def page_titles() -> dict[str, str]:
     files = sorted(_FOLDER.rglob("*.md"))
     if not files:
         raise NotFound(f"{_FOLDER}: the pages are not installed. Install the wheel of Shardwright again.")
-    return {_name(file): file.read_text(encoding="utf-8").partition("\n")[0].lstrip("# ") for file in files}
+    names = [file.relative_to(_FOLDER).with_suffix("").as_posix() for file in files]
+    heads = [file.read_text(encoding="utf-8").partition("\n")[0].lstrip("# ") for file in files]
+    return dict(zip(names, heads, strict=True))
 
 
 def pages_named(name: str) -> tuple[str, list[str]]:
@@ -112,10 +114,6 @@ def _sections(page: str) -> Iterator[tuple[str, str, str]]:
             anchor, heading = heading_anchor(found[2]) if len(found[1]) > 1 else "", found[2]
         lines.append(line)
     yield anchor, heading, "\n".join(lines)
-
-
-def _name(file: Path) -> str:
-    return file.relative_to(_FOLDER).with_suffix("").as_posix()
 
 
 def heading_anchor(heading: str) -> str:

@@ -53,6 +53,11 @@ def choice(name: str, values: Sequence[Any], text: str, **settings: Any) -> Opti
     return Option((name,), {"choices": values, "help": text, **settings})
 
 
+def first_of(name: str, values: Sequence[Any], text: str) -> Option:
+    """Returns an option with one of some values, by default the first."""
+    return choice(name, values, text, default=values[0])
+
+
 def several(name: str, metavar: str, text: str) -> Option:
     """Returns an option that may be given several times; its value is a list."""
     return arg(name, metavar, text, action="append", default=[])

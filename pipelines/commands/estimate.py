@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 from argparse import Namespace
 
-from shardwright.config import Config
 from shardwright.errors import UsageError
 from shardwright.images.header import has_image_ending
 from shardwright.ingest import locate
@@ -22,18 +21,14 @@ def run(options: Namespace) -> int:
     config = configuration(options)
     prices = read_prices(options.prices)
     if options.images is None:
-        images, size = _listed(config)
+        listing = read_spans(locate(config), config.input.on_conflict, config.input.exclude).listing
+        sizes = [size for name, size in zip(listing.names, listing.sizes, strict=True) if has_image_ending(name)]
+        # All of its files where none has the ending of an image.
+        sizes = sizes or list(listing.sizes)
+        images, size = len(sizes), int(sum(sizes))
     else:
         images, size = options.images, options.images * options.image_size
     estimated = estimate(config, options.target, prices, images, size)
     row = {**dataclasses.asdict(estimated), "total": estimated.total, "unknown": list(estimated.unknown)}
     following = f"shardwright compile {config_words(options)} --target {options.target} --out FILE"
     return finish(options, row, estimate_text(estimated), following=following)
-
-
-def _listed(config: Config) -> tuple[int, int]:
-    """Returns number and bytes of the images of an input; of all its files where none has the ending of an image."""
-    listing = read_spans(locate(config), config.input.on_conflict, config.input.exclude).listing
-    sizes = [size for name, size in zip(listing.names, listing.sizes, strict=True) if has_image_ending(name)]
-    sizes = sizes or list(listing.sizes)
-    return len(sizes), int(sum(sizes))

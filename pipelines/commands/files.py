@@ -9,7 +9,6 @@ import tempfile
 from pathlib import Path
 
 from shardwright.errors import UsageError, unwritable
-from shardwright.report.page import page_file
 from shardwright.storage import buckets, is_remote, read_start
 from shardwright.storage.whole_files import write_bytes
 
@@ -82,6 +81,9 @@ def new_page(option: str, file: str, *datasets: str, force: bool, title: str | N
         force: whether any file may be replaced.
         title: a pattern for the titles of the command's pages; a page with such a title is replaced without `force`.
     """
+    # Pictures and charts, which commands without a page do not need.
+    from shardwright.report.page import page_file
+
     target = page_file(file, option, *datasets)
     own = title is not None and re.match(_HEAD.format(title), _start_of(target, _HEAD_BYTES)) is not None
     check_free(option, file, force=force or own)

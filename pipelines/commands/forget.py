@@ -102,7 +102,10 @@ def _delete_copies(
     family = Family([dataset.root, *known_places(dataset.root, options.search)])
     others = datasets_containing(family, keys, contents)
     same = copies.same_bytes | set(copies_in(dataset, keys, contents) if contents else ())
-    names = _stored_names(dataset, keys, contents)
+    # The texts by which statistics may name the images: keys, checksums, names of files that no other image has.
+    file_names = {key.rpartition("/")[2] for split in dataset.splits for key in dataset.keys(split) if key not in keys}
+    files = {key.rpartition("/")[2] for key in keys} - file_names
+    names = keys | files | {content.hex() for content in contents}
     named = [*(name.place for name in others.names), *files_naming(dataset, names, options.search)]
     remains: dict[str, Any] = {
         "held_by": [record.place for record in others.records],
@@ -123,10 +126,3 @@ def _delete_copies(
             shown = _IN_OUTPUT if name == "held_by" and place == out else text
             lines.append(plain(f"  {shown.format(place)}", 1000))
     return remains, lines
-
-
-def _stored_names(dataset: ImageDataset, keys: set[str], contents: set[bytes]) -> set[str]:
-    """Returns the texts by which statistics may name the images: keys, checksums, names of files that no other has."""
-    others = {key.rpartition("/")[2] for split in dataset.splits for key in dataset.keys(split) if key not in keys}
-    files = {key.rpartition("/")[2] for key in keys} - others
-    return keys | files | {content.hex() for content in contents}

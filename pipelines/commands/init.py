@@ -51,7 +51,9 @@ def run(options: Namespace) -> int:
     labels = _annotations(options.labels)
     if isinstance(labels, (list, dict)):
         stated = {_PATH: labels, **stated}
-    call = _call(options)
+    # The call as the user gave it, to be pasted.
+    asked = [*(["--task", options.task] if options.task else []), *(f"--set={text}" for text in options.set)]
+    call = shlex.join(["shardwright", "init", options.folder, *options.labels, *asked])
     again = [*(["--out", options.out] if options.out else []), *(["--force"] if options.force else [])]
     pictures = picture_file(options.show, options.folder, force=options.force)
     file = labels if isinstance(labels, str) else None
@@ -101,12 +103,6 @@ def _annotations(texts: list[str]) -> str | list[str] | dict[str, str] | None:
     return files
 
 
-def _call(options: Namespace) -> str:
-    """Returns the command with its options as the user gave them, to be pasted."""
-    stated = [*(["--task", options.task] if options.task else []), *(f"--set={text}" for text in options.set)]
-    return shlex.join(["shardwright", "init", options.folder, *options.labels, *stated])
-
-
 def _detect(
     folder: str, labels: str | None, stated: dict[str, Any], call: Sequence[str], pictures: str | None
 ) -> Decision:
@@ -131,20 +127,12 @@ def _detect(
                 raise
             note = hint(error.readings) if pictures is None else show_readings(error.readings, survey, pictures)
             if not (sys.stdin.isatty() and sys.stdout.isatty()):
-                lines = [str(error), "Choose one of:", _answers(error.readings, call), *([note] if note else [])]
-                raise UsageError("\n".join(lines)) from None
+                lines = [str(error), "Choose one of:"]
+                for reading in error.readings:
+                    settings = (setting_text(path, value) for path, value in reading.options.items())
+                    lines += [f"  {' '.join([shlex.join(call), *settings])}", f"    # {reading.meaning}"]
+                raise UsageError("\n".join([*lines, *([note] if note else [])])) from None
             stated |= _ask(error, note, input).options
-
-
-def _answers(readings: tuple[Reading, ...], call: Sequence[str]) -> str:
-    """Returns the command of each reading, and what it means."""
-    commands = [
-        " ".join([shlex.join(call), *(setting_text(path, value) for path, value in reading.options.items())])
-        for reading in readings
-    ]
-    return "\n".join(
-        f"  {command}\n    # {reading.meaning}" for reading, command in zip(readings, commands, strict=True)
-    )
 
 
 def _ask(error: ShardwrightError, note: str, read: Callable[[str], str]) -> Reading:

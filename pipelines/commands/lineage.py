@@ -55,16 +55,9 @@ def describe(start: Artifact, family: Family) -> dict[str, Any]:
             if artifact.place not in seen
             for problem in artifact.problems
         ]
-    evaluations = [
-        {"place": evaluation.place, "parents": dict(evaluation.parents)} for evaluation in family.evaluations(start)
-    ]
-    return {
-        "artifact": start.place,
-        "artifacts": rows,
-        "evaluations": evaluations,
-        "missing": missing,
-        "problems": problems,
-    }
+    evaluations = [{"place": one.place, "parents": dict(one.parents)} for one in family.evaluations(start)]
+    described = {"artifact": start.place, "artifacts": rows, "evaluations": evaluations}
+    return {**described, "missing": missing, "problems": problems}
 
 
 def _lines(start: Artifact, family: Family, rows: list[dict[str, Any]]) -> Iterator[str]:
@@ -97,7 +90,10 @@ def _lines(start: Artifact, family: Family, rows: list[dict[str, Any]]) -> Itera
 def _facts(artifact: Artifact) -> Iterator[tuple[str, str]]:
     if artifact.data:
         yield "data", artifact.data[:_DIGITS]
-    yield "recipe", _cut(json.dumps(_plain_values(artifact.recipe), sort_keys=True, ensure_ascii=False))
+    # In empty sections all options have their defaults.
+    recipe = {name: value for name, value in artifact.recipe.items() if value not in ({}, [], None)}
+    text = json.dumps(recipe, sort_keys=True, ensure_ascii=False)
+    yield "recipe", text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
     yield "versions", ", ".join(f"{name} {version}" for name, version in sorted(artifact.versions.items()))
     if artifact.image:
         yield "image", artifact.image
@@ -120,12 +116,3 @@ def _further(described: Mapping[str, Any]) -> Iterator[str]:
         yield f"{len(described['problems'])} contradictions, so this lineage is not reliable:"
     for problem in described["problems"]:
         yield plain(f"  {problem}", _LINE)
-
-
-def _plain_values(recipe: Mapping[str, Any]) -> dict[str, Any]:
-    """Leaves out the empty sections of a recipe, in which all options have their defaults."""
-    return {name: value for name, value in recipe.items() if value not in ({}, [], None)}
-
-
-def _cut(text: str) -> str:
-    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"

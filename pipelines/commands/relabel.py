@@ -16,13 +16,27 @@ from shardwright.staging.commit import is_committed
 
 def run(options: Namespace) -> int:
     """Writes a dataset of the same images with other annotations."""
+    columns = {}
+    for text in options.column:
+        role, equals, header = text.partition("=")
+        if not (role and equals and header):
+            raise UsageError(f"--column {text}: is not ROLE=HEADER. Write, for example, --column image=photo.")
+        columns[role] = header
+    # The section refuses options of other formats.
+    read_as = LabelsConfig(
+        format=options.format,
+        path=options.labels,
+        columns=columns,
+        rle=RleConfig(options.encoding, options.order, options.start),
+        key_regex=options.key_regex,
+    )
     existed = is_committed(options.out)
     dataset = ImageDataset.open(options.dataset)
     manifest, notes = relabel(
         dataset,
         options.labels,
         options.out,
-        read_as=_label_options(options),
+        read_as=read_as,
         unlisted=options.unlisted_images,
         quiet=options.json,
     )
@@ -36,22 +50,4 @@ def run(options: Namespace) -> int:
         f"{options.out}: {counted(totals['written'], 'image')} relabeled, {totals['rejected']} rejected{again}",
         *rejected_lines(options.out, manifest),
         following=shlex.join(["shardwright", "diff", options.dataset, options.out]),
-    )
-
-
-def _label_options(options: Namespace) -> LabelsConfig:
-    """Returns the call's options of the file's format as a section `input.labels`."""
-    columns = {}
-    for text in options.column:
-        role, equals, header = text.partition("=")
-        if not (role and equals and header):
-            raise UsageError(f"--column {text}: is not ROLE=HEADER. Write, for example, --column image=photo.")
-        columns[role] = header
-    # The section refuses these options without a path.
-    return LabelsConfig(
-        format=options.format,
-        path=options.labels,
-        columns=columns,
-        rle=RleConfig(options.encoding, options.order, options.start),
-        key_regex=options.key_regex,
     )

@@ -10,7 +10,7 @@ from shardwright.errors import UsageError
 from shardwright.pipelines.commands.files import new_page
 from shardwright.pipelines.commands.results import finish
 from shardwright.report.collect import Options
-from shardwright.report.page import Chapter, write_report
+from shardwright.report.page import write_report
 
 
 def run(options: Namespace) -> int:
@@ -20,30 +20,20 @@ def run(options: Namespace) -> int:
         folder = str(Path(options.dataset).absolute())
     out = options.out or f"{folder}.html"
     new_page("--out", out, options.dataset, force=options.force, title=r"[^\n]* · dataset [0-9a-f]{12}")
-    chapters = [*_corrections(options), *_model(options)]
+    from shardwright.pipelines.runs.corrections import find_corrections
+
+    if options.evaluation is None and options.training is not None:
+        raise UsageError("--training: is shown only with --evaluation. Give both.")
+    for option, given in (("--evaluation", options.evaluation), ("--training", options.training)):
+        if given is not None and not os.path.isdir(given):
+            raise UsageError(f"{option}: there is no folder {given}. Give what the component wrote.")
+    corrections = find_corrections(options.dataset, None)
+    chapters = [] if corrections is None else [corrections.chapter(options.evaluation)]
+    if options.evaluation is not None:
+        from shardwright.pipelines.runs.summary import model_chapter_of
+
+        chapters.append(model_chapter_of(options.evaluation, options.training))
     file = write_report(options.dataset, out, chapters=chapters, options=Options(seed=options.seed), quiet=options.json)
     size = file.stat().st_size
     row = {"report": str(file), "bytes": size}
     return finish(options, row, f"{file}: {size / 1e6:.1f} MB; open it in a browser")
-
-
-def _corrections(options: Namespace) -> list[Chapter]:
-    """Returns the chapter of a dataset that was relabeled."""
-    from shardwright.pipelines.runs.corrections import find_corrections
-
-    found = find_corrections(options.dataset, None)
-    return [] if found is None else [found.chapter(options.evaluation)]
-
-
-def _model(options: Namespace) -> list[Chapter]:
-    """Returns the chapter of a trained model, if the call asks for one."""
-    if options.evaluation is None:
-        if options.training is not None:
-            raise UsageError("--training: is shown only with --evaluation. Give both.")
-        return []
-    for option, folder in (("--evaluation", options.evaluation), ("--training", options.training)):
-        if folder is not None and not os.path.isdir(folder):
-            raise UsageError(f"{option}: there is no folder {folder}. Give what the component wrote.")
-    from shardwright.pipelines.runs.summary import model_chapter_of
-
-    return [model_chapter_of(options.evaluation, options.training)]

@@ -51,15 +51,15 @@ def print_json(value: Any) -> None:
 
     JSON has no infinite numbers and no NaN: they are null.
     """
-    text = json.dumps(value, indent=1, ensure_ascii=False, default=_plain)
+
+    def plain(inner: Any) -> Any:
+        is_section = dataclasses.is_dataclass(inner) and not isinstance(inner, type)
+        return dataclasses.asdict(inner) if is_section else os.fspath(inner)
+
+    text = json.dumps(value, indent=1, ensure_ascii=False, default=plain)
     if _NOT_FINITE.search(text):
         text = json.dumps(json.loads(text, parse_constant=lambda _: None), indent=1, ensure_ascii=False)
     print(text)
-
-
-def _plain(value: Any) -> Any:
-    plain = dataclasses.is_dataclass(value) and not isinstance(value, type)
-    return dataclasses.asdict(value) if plain else os.fspath(value)
 
 
 def table(rows: Sequence[Sequence[str]]) -> str:

@@ -4,34 +4,20 @@ from __future__ import annotations
 
 import dataclasses
 from argparse import Namespace
-from collections.abc import Iterator, Sequence
 from importlib import import_module
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from shardwright.config import Config
 from shardwright.config.json_schema import SCHEMA_FILE, SCHEMA_LINE, schema_text
 from shardwright.config.parse_values import plain_value
 from shardwright.config.problems import check_file
-from shardwright.config.trainer import BLESSED
 from shardwright.config.yaml_text import dump_yaml
-from shardwright.dataset.ledger import UNLISTED
-from shardwright.drift.monitor import open_reference
-from shardwright.errors import ShardwrightError
-from shardwright.ingest import IngestInput, IngestRecipe, locate, survey_input
-from shardwright.ingest.baseline import run_root, without_baseline
-from shardwright.ingest.select_spans import becomes_input
-from shardwright.ingest.trial import try_images
 from shardwright.pipelines.commands.files import write
 from shardwright.pipelines.commands.results import finish
 from shardwright.pipelines.commands.settings import config_words, settings_of
-from shardwright.running.progress import counted, print_note
-from shardwright.staging.commit import allowed_rejects
-from shardwright.storage.listing import Refusal
+from shardwright.running.progress import print_note
 from shardwright.text.escaping import escape
-
-# Images that `--data` reads, and rejects that it prints.
-_TRIED, _SHOWN = 100, 5
 
 
 def run(options: Namespace) -> int:
@@ -48,9 +34,12 @@ def run(options: Namespace) -> int:
     values = plain_values(config) if options.show else []
     shown = [*(f"# {escape(note)}" for note in config.notes), dump_yaml(values).removesuffix("\n")] if values else []
     if options.data:
-        trial = _try_data(config)
-        row = {**trial.row, **({"configuration": values} if values else {})}
-        return finish(options, row, *shown, *_data_lines(config, trial), failed=trial.ends)
+        # Formats and statistics, without which a configuration is checked in half the time.
+        from shardwright.pipelines.commands.data_trial import try_data
+
+        row, lines, ends = try_data(config)
+        row |= {"configuration": values} if values else {}
+        return finish(options, row, *shown, *lines, failed=ends)
     if not shown:
         for note in config.notes:
             print_note(note)
@@ -88,77 +77,3 @@ def plain_values(config: Config) -> dict[str, Any]:
         rest = {name: share for name, share in values["split"]["ratios"].items() if name not in ("train", "eval")}
         values["split"]["ratios"] = rest or {"test": 0}
     return values
-
-
-class _DataTrial(NamedTuple):
-    """The data of a configuration, as far as it was tried.
-
-    Attributes:
-        surveyed: images and annotations.
-        tried: images that were read.
-        unread: of these, those that an ingest would reject.
-        known: what is rejected without reading the images.
-        ends: whether an ingest would end for too many rejects.
-    """
-
-    surveyed: IngestInput
-    tried: int
-    unread: Sequence[Refusal]
-    known: Sequence[Refusal]
-    ends: bool
-
-    @property
-    def row(self) -> dict[str, Any]:
-        """The result as plain values, for JSON."""
-        rows = [refusal._asdict() for refusal in (*self.known, *self.unread)]
-        listed, classes = len(self.surveyed.listing.keys), self.surveyed.survey.classes
-        return {"images": listed, "classes": classes, "tried": self.tried, "rejected": rows}
-
-
-def _try_data(config: Config) -> _DataTrial:
-    """Reads the annotations and some images."""
-    config = without_baseline(config)
-    recipe = IngestRecipe.of(config)
-    surveyed = survey_input(recipe, locate(config))
-    tried = [image.refusal for image in try_images(surveyed, _TRIED)]
-    unread = [refusal for refusal in tried if refusal is not None]
-    listing, survey = surveyed.listing, surveyed.survey
-    known = [*surveyed.rejected.values(), *listing.refused, *survey.refused]
-    inputs, share = len(listing.keys) + len(listing.refused) + len(survey.refused), config.rejects.max_fraction
-    unwanted = sum(refusal.code != UNLISTED for refusal in known)
-    ends = unwanted > allowed_rejects(share, inputs) or len(unread) > allowed_rejects(share, len(tried))
-    return _DataTrial(surveyed, len(tried), unread, known, ends)
-
-
-def _data_lines(config: Config, trial: _DataTrial) -> Iterator[str]:
-    """Yields the images, the classes and what would be rejected."""
-    listing, survey = trial.surveyed.listing, trial.surveyed.survey
-    yield f"images       {len(listing.keys):,}, {sum(listing.sizes) / 1e6:,.1f} MB"
-    yield f"classes      {', '.join(survey.classes) or 'none'}"
-    yield f"rejected     {len(trial.known):,}"
-    yield f"tried        {counted(trial.tried, 'image')}, of which {len(trial.unread):,} would be rejected"
-    for refusal in [*trial.known, *trial.unread][:_SHOWN]:
-        yield f"  {escape(refusal.key)}: {refusal.code}: {escape(refusal.reason)}"
-    for note in (*config.notes, *survey.notes, *_root_notes(config), *_reference_notes(config)):
-        yield f"note         {escape(note)}"
-    if trial.ends:
-        limit = f"rejects.max_fraction is {config.rejects.max_fraction:g}"
-        yield f"An ingest would end with too many rejects: {limit}. Fix or remove these files, or raise it."
-
-
-def _root_notes(config: Config) -> list[str]:
-    """Returns a note if `shardwright run` would refuse the folder of the run."""
-    inside = becomes_input(run_root(config), locate(config).images)
-    return [f"run.root: {run_root(config)} is inside the input folder, which `run` refuses; see --root"] * inside
-
-
-def _reference_notes(config: Config) -> list[str]:
-    """Returns a note if `shardwright run` would refuse the dataset that images are compared with."""
-    drift = config.gate.drift
-    if drift is None or drift.reference == BLESSED:
-        return []
-    try:
-        open_reference(config.resolve(drift.reference))
-    except ShardwrightError as error:
-        return [f"{error} `run` refuses it"]
-    return []

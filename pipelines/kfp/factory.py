@@ -13,13 +13,14 @@ import inspect
 import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
 import yaml
 from kfp import compiler, dsl
 
-from shardwright.config.cloud import check_image
+from shardwright.config.cloud import IMAGE
 from shardwright.config.options import one_of
 from shardwright.errors import UsageError
 from shardwright.pipelines.kfp.steps import STEPS
@@ -60,7 +61,7 @@ def plain_components(image: str | None = None, target: str = KUBEFLOW) -> PlainC
     """
     one_of("target", target, (KUBEFLOW, VERTEX))
     if image is not None:
-        check_image("image", image)
+        IMAGE("image", image)
     elif target == VERTEX:
         raise UsageError("plain_components: on Vertex AI the image is part of the compiled pipeline. Give image.")
     return PlainComponents(**{step.__name__: _component(step, image, target) for step in STEPS})
@@ -88,7 +89,10 @@ def component_yaml(component: Any) -> str:
 
 def _component(step: Callable[..., dsl.ContainerSpec], image: str | None, target: str) -> Any:
     """Returns KFP's component of a step's function, without the parameters that are not the user's."""
-    given = {"place": _path if target == KUBEFLOW else _url, **({} if image is None else {"image": image})}
+    given = {
+        "place": attrgetter("path" if target == KUBEFLOW else "uri"),
+        **({} if image is None else {"image": image}),
+    }
     own = [parameter for name, parameter in inspect.signature(step).parameters.items() if name not in given]
 
     def called(*values: Any) -> dsl.ContainerSpec:
@@ -97,11 +101,3 @@ def _component(step: Callable[..., dsl.ContainerSpec], image: str | None, target
     vars(called)["__signature__"] = inspect.Signature(own)
     called.__name__, called.__doc__ = step.__name__, step.__doc__
     return dsl.container_component(called)
-
-
-def _path(artifact: Any) -> Any:
-    return artifact.path
-
-
-def _url(artifact: Any) -> Any:
-    return artifact.uri

@@ -25,13 +25,12 @@ _PADDED = 0.25
 
 def splits_present(facts: Facts) -> Iterator[Problem]:
     """Checks that every split that the configuration names has examples."""
-    assert facts.dataset is not None
     for name in facts.config.split.names:
         split = facts.split(name)
         yield from problem_if(
             split is None or not split.total,
             f"split.{name}",
-            f"{facts.dataset.root} has {'no split ' + name if split is None else 'no example in ' + name}",
+            f"{facts.data.root} has {'no split ' + name if split is None else 'no example in ' + name}",
             "Give more images or a larger share, or remove the split from the configuration.",
         )
 
@@ -104,9 +103,8 @@ def shard_sizes(facts: Facts) -> Iterator[Problem]:
 
 def record_size(facts: Facts) -> Iterator[Problem]:
     """Checks that a shard of the usual size holds many records."""
-    assert facts.dataset is not None
     target = facts.config.shards.target_size or 0
-    mean = facts.dataset.mean_record
+    mean = facts.data.mean_record
     yield from problem_if(
         0 < target < mean * _RECORDS_A_SHARD,
         "shards.target_size",
@@ -149,30 +147,28 @@ def evaluation_padding(facts: Facts) -> Iterator[Problem]:
 
 def task_as_configured(facts: Facts) -> Iterator[Problem]:
     """Checks that the dataset was made for the task."""
-    assert facts.dataset is not None
     yield from problem_if(
-        facts.dataset.task != facts.config.task,
+        facts.data.task != facts.config.task,
         "task",
-        f"{facts.config.task}, and {facts.dataset.root} was made for {facts.dataset.task}",
+        f"{facts.config.task}, and {facts.data.root} was made for {facts.data.task}",
         "Give the dataset of this configuration.",
     )
 
 
 def classes_as_configured(facts: Facts) -> Iterator[Problem]:
     """Checks that the model's head has the classes of the data, in their order."""
-    assert facts.dataset is not None
     wanted = tuple(facts.config.input.classes or ())
     yield from problem_if(
-        bool(wanted) and set(wanted) != set(facts.dataset.classes),
+        bool(wanted) and set(wanted) != set(facts.data.classes),
         "input.classes",
-        f"{_few(wanted)}, and {facts.dataset.root} has {_few(facts.dataset.classes)}: the model's outputs would mean "
+        f"{_few(wanted)}, and {facts.data.root} has {_few(facts.data.classes)}: the model's outputs would mean "
         "something else",
         "Give the dataset of this configuration, or correct input.classes.",
     )
     yield from problem_if(
-        facts.dataset.labels != NONE and not facts.dataset.classes,
+        facts.data.labels != NONE and not facts.data.classes,
         "input.classes",
-        f"{facts.dataset.root} has no classes, so the model would have no outputs",
+        f"{facts.data.root} has no classes, so the model would have no outputs",
         "Name them.",
     )
 
@@ -205,22 +201,20 @@ def labels_present(facts: Facts) -> Iterator[Problem]:
 
 def ignored_pixels(facts: Facts) -> Iterator[Problem]:
     """Checks that a dataset with ignored pixels is for a model that leaves them out of its loss."""
-    assert facts.dataset is not None
     yield from problem_if(
-        facts.dataset.ignores and is_import_path(facts.model),
+        facts.data.ignores and is_import_path(facts.model),
         "trainer.model",
-        f"{facts.model!r} is a custom model, and {facts.dataset.root} marks pixels to be ignored by the value 255",
+        f"{facts.model!r} is a custom model, and {facts.data.root} marks pixels to be ignored by the value 255",
         "Leave them out of its loss (shardwright.masks.regions.IGNORE_VALUE), or ingest without them.",
     )
 
 
 def statistics_present(facts: Facts) -> Iterator[Problem]:
     """Checks that the statistics for the normalization exist."""
-    assert facts.dataset is not None
     yield from problem_if(
-        facts.config.loader.normalize == "dataset" and not facts.dataset.statistics,
+        facts.config.loader.normalize == "dataset" and not facts.data.statistics,
         "loader.normalize",
-        f"'dataset', and there is no statistics.json in {facts.dataset.root}",
+        f"'dataset', and there is no statistics.json in {facts.data.root}",
         "Give the dataset that ImageTransform wrote, or use another normalization.",
     )
 

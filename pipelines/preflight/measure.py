@@ -39,8 +39,14 @@ def gather(
         host_processors: its virtual processors; by default from the table of machines.
 
     Raises:
-        ConfigError: there is no such slice, or it has fewer chips than hosts.
+        ConfigError: there is no such slice, it has fewer chips than hosts, or the configuration has several slices.
     """
+    slices, together = config.kubeflow.trainer.slices, config.trainer.hosts
+    if slices > 1:
+        batch = config.trainer.batch_size // slices
+        fix = f"Check one with --set kubeflow.trainer.slices=1 --set trainer.hosts={together // slices}"
+        fix += f" --set trainer.batch_size={batch}."
+        raise ConfigError("kubeflow.trainer.slices", f"{slices}, and a preflight is of one slice", fix)
     chosen = TpuSlice.parse(tpu)
     if hosts is not None and hosts > chosen.chips:
         raise ConfigError(

@@ -124,6 +124,12 @@ class Facts:
     processors: int = 1
 
     @property
+    def data(self) -> DatasetFacts:
+        """The dataset, for rules that need one."""
+        assert self.dataset is not None
+        return self.dataset
+
+    @property
     def global_batch(self) -> int:
         """Images of one step on all devices together."""
         return self.config.trainer.batch_size

@@ -17,14 +17,12 @@ _OTHERS_STRIDE = 32
 
 def loads(facts: Facts) -> Iterator[Problem]:
     """Checks that the loader gives batches of the dataset, with the options of the configuration."""
-    assert facts.dataset is not None
-    yield from problem_if(bool(facts.dataset.refusal), "loader", facts.dataset.refusal.rstrip("."), "Fix that first.")
+    yield from problem_if(bool(facts.data.refusal), "loader", facts.data.refusal.rstrip("."), "Fix that first.")
 
 
 def fixed_shapes(facts: Facts) -> Iterator[Problem]:
     """Checks that every batch has the same shape: XLA compiles again for each other one."""
-    assert facts.dataset is not None
-    for fed in facts.dataset.fed:
+    for fed in facts.data.fed:
         yield from problem_if(
             None in fed.shape,
             "loader",
@@ -56,22 +54,20 @@ def one_size(facts: Facts) -> Iterator[Problem]:
 
 def size_as_configured(facts: Facts) -> Iterator[Problem]:
     """Checks that the dataset has the size that the configuration trains on."""
-    assert facts.dataset is not None
-    wanted, sizes = facts.config.transform.size, facts.dataset.sizes
+    wanted, sizes = facts.config.transform.size, facts.data.sizes
     # With `transform.resize: keep` there is no size to compare with.
-    if wanted is not None and facts.dataset.kind == "transform" and len(sizes) == 1:
+    if wanted is not None and facts.data.kind == "transform" and len(sizes) == 1:
         yield from problem_if(
             sizes[0] != wanted,
             "transform.size",
-            f"{list(wanted)}, and the images of {facts.dataset.root} have {list(sizes[0])}",
+            f"{list(wanted)}, and the images of {facts.data.root} have {list(sizes[0])}",
             "Transform the dataset again, or correct transform.size.",
         )
 
 
 def no_strings(facts: Facts) -> Iterator[Problem]:
     """Checks that no text goes to a device."""
-    assert facts.dataset is not None
-    for fed in facts.dataset.fed:
+    for fed in facts.data.fed:
         yield from problem_if(
             fed.dtype == "string", "loader", f"{fed.name} is text, which no TPU takes", "Leave it out of the batches."
         )
@@ -79,8 +75,7 @@ def no_strings(facts: Facts) -> Iterator[Problem]:
 
 def device_types(facts: Facts) -> Iterator[Problem]:
     """Numbers have types that a TPU computes in."""
-    assert facts.dataset is not None
-    for fed in facts.dataset.fed:
+    for fed in facts.data.fed:
         yield from problem_if(
             fed.dtype not in (*ON_DEVICES, "string"),
             "loader",

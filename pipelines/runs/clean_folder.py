@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -197,23 +197,25 @@ def _removable(
 ) -> Iterator[Removable]:
     places = list(_artifacts(run_root))
     if superseded and read_blessing(f"{run_root}/{PUSHED}") is not None:
-        places += [f"{PUSHED}/{name}" for name in _folders(f"{run_root}/{PUSHED}") if _is_numbered(name)]
+        places += [f"{PUSHED}/{name}" for name in _names(f"{run_root}/{PUSHED}") if _is_numbered(name)]
     for place in places:
         if place not in kept:
             yield _with_size(run_root, place)
-    if not runs or _succeeded(runs[-1]):
+    last = runs[-1].steps if runs else ()
+    if not runs or (_LAST in [step.component for step in last] and all(step.state in _SUCCEEDED for step in last)):
         for folder in staged_folders(f"{run_root}/{STAGING}"):
             if not is_in_use(folder):
                 yield _with_size(run_root, os.path.relpath(folder, run_root))
-    for name in _logs(f"{run_root}/{LOGS}")[:-keep]:
+    logs = [name for name in _names(f"{run_root}/{LOGS}", os.DirEntry.is_file) if _LOG.fullmatch(name)]
+    for name in logs[:-keep]:
         yield _with_size(run_root, f"{LOGS}/{name}")
 
 
 def _artifacts(run_root: str) -> Iterator[str]:
     """Yields the folders of artifacts and executions, which TFX numbers, and those that an earlier call left."""
-    for component in _folders(f"{run_root}/{ARTIFACTS}"):
-        for key in (*_folders(f"{run_root}/{ARTIFACTS}/{component}"), _WORKING):
-            for name in _folders(f"{run_root}/{ARTIFACTS}/{component}/{key}"):
+    for component in _names(f"{run_root}/{ARTIFACTS}"):
+        for key in (*_names(f"{run_root}/{ARTIFACTS}/{component}"), _WORKING):
+            for name in _names(f"{run_root}/{ARTIFACTS}/{component}/{key}"):
                 if _is_numbered(name):
                     yield f"{ARTIFACTS}/{component}/{key}/{name}"
 
@@ -223,24 +225,13 @@ def _is_numbered(name: str) -> bool:
     return is_model_name(SET_ASIDE.sub("", name, count=1))
 
 
-def _logs(folder: str) -> list[str]:
+def _names(folder: str, is_of_kind: Callable[..., bool] = os.DirEntry.is_dir) -> list[str]:
+    """Returns the names of the folders in a folder, or of its files; links are neither."""
     try:
         with os.scandir(folder) as entries:
-            return sorted(e.name for e in entries if _LOG.fullmatch(e.name) and e.is_file(follow_symlinks=False))
+            return sorted(entry.name for entry in entries if is_of_kind(entry, follow_symlinks=False))
     except OSError:
         return []
-
-
-def _folders(folder: str) -> list[str]:
-    try:
-        with os.scandir(folder) as entries:
-            return sorted(entry.name for entry in entries if entry.is_dir(follow_symlinks=False))
-    except OSError:
-        return []
-
-
-def _succeeded(run: PastRun) -> bool:
-    return any(step.component == _LAST for step in run.steps) and all(step.state in _SUCCEEDED for step in run.steps)
 
 
 def _with_size(run_root: str, place: str) -> Removable:

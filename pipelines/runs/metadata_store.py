@@ -15,7 +15,7 @@ from ml_metadata.metadata_store import metadata_store
 from ml_metadata.proto import metadata_store_pb2 as protos
 
 from shardwright.errors import DatasetError, NotFound
-from shardwright.lineage.ancestry import METADATA_FILE
+from shardwright.lineage.ancestry import ARTIFACTS, METADATA_FILE
 from shardwright.storage.own_names import check_own_database
 
 # Contexts of TFX: one per run, one per component.
@@ -102,7 +102,7 @@ def steps_to(run_root: str, place: str) -> list[Step]:
     found: dict[int, Step] = {}
     seen: set[int] = set()
     with _open_store(run_root) as store:
-        wanted = [one.id for one in store.get_artifacts() if relative in (one.uri, _pushed_to(one))]
+        wanted = [one.id for one in store.get_artifacts() if relative in _places(one)]
         while wanted:
             events = [event for event in store.get_events_by_artifact_ids(wanted) if event.type in _OUTPUTS]
             seen.update(wanted)
@@ -162,16 +162,11 @@ def _step(store: metadata_store.MetadataStore, execution: Any) -> Step:
     nodes = [one.name for one in store.get_contexts_by_execution(execution.id) if one.type == _NODE]
     component = nodes[0].rpartition(".")[2] if nodes else execution.type
     state = protos.Execution.State.Name(execution.last_known_state)
-    return Step(
-        execution.id, component, state, *(tuple(_uris(store, execution.id, ways)) for ways in (_INPUTS, _OUTPUTS))
+    inputs, outputs = (
+        tuple(place for one in store.get_artifacts_by_id(_ids(store, execution.id, ways)) for place in _places(one))
+        for ways in (_INPUTS, _OUTPUTS)
     )
-
-
-def _uris(store: metadata_store.MetadataStore, execution: int, ways: tuple[Any, ...]) -> Iterator[str]:
-    for artifact in store.get_artifacts_by_id(_ids(store, execution, ways)):
-        yield artifact.uri
-        if pushed := _pushed_to(artifact):
-            yield pushed
+    return Step(execution.id, component, state, inputs, outputs)
 
 
 def _ids(store: metadata_store.MetadataStore, execution: int, ways: tuple[Any, ...]) -> list[int]:
@@ -179,5 +174,12 @@ def _ids(store: metadata_store.MetadataStore, execution: int, ways: tuple[Any, .
     return sorted({event.artifact_id for event in events if event.type in ways})
 
 
-def _pushed_to(artifact: Any) -> str:
-    return str(artifact.custom_properties[_PUSHED].string_value) if _PUSHED in artifact.custom_properties else ""
+def _places(artifact: Any) -> Iterator[str]:
+    """Yields where an artifact is, and where it was pushed to, both relative to the run's folder.
+
+    A run with workers on other machines records absolute paths, which are those of before if the folder was moved.
+    """
+    uri = str(artifact.uri)
+    yield uri[uri.rfind(f"/{ARTIFACTS}/") + 1 :]
+    if _PUSHED in artifact.custom_properties:
+        yield str(artifact.custom_properties[_PUSHED].string_value)

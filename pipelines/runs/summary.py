@@ -94,12 +94,18 @@ def summarize(
     manifest = Manifest.from_json(Path(examples, MANIFEST_FILE).read_text(encoding="utf-8"))
     decision = json.loads(Path(record.output("DataGate", "decision"), DECISION_FILE).read_text(encoding="utf-8"))
     evaluation = read_evaluation(record.output("Evaluator", "evaluation"))
+    model_run = record.output("Trainer", "model_run")
+    history, training = read_history(model_run), read_summary(model_run)
     rows = _ingest_rows(manifest, run_root / examples)
     rows.extend(_further_notes(Path(examples, BUILD_FILE), shown))
     if corrections is not None:
         rows.append(("corrections", corrections.words()))
-    rows.append(("anomalies", _anomalies(decision)))
-    rows.extend(_training_rows(record.output("Trainer", "model_run")))
+    kinds = ", ".join(sorted({str(row["kind"]) for row in decision["allowed"]}))
+    count = decision["anomalies"]
+    rows.append(("anomalies", f"{count} allowed by gate.allow_anomalies: {kinds}" if count else "none"))
+    best = f", the best on {history.eval_split}" if history.eval_split else ""
+    course = f"{history.loss[0]:.4f} -> {history.loss[-1]:.4f} in {len(history.loss)} epochs"
+    rows.append(("loss on train", f"{course} (kept: epoch {history.best_epoch}{best})"))
     rows.extend(_metric_rows(evaluation, first=headline(manifest.task, multi=manifest.labels == MULTI)))
     rows.extend(_verdict_rows(evaluation))
     paths = _places(record, push_directory, pushed=evaluation.blessed)
@@ -113,7 +119,8 @@ def summarize(
         "baseline": evaluation.baseline,
         "change": evaluation.change,
         "keys": evaluation.keys,
-        **_training_facts(record.output("Trainer", "model_run")),
+        "epochs": training.epochs,
+        "best_epoch": training.best_epoch,
         **({} if corrections is None else {"corrections": corrections.facts()}),
         "dataset": {"digest": manifest.digest, "classes": list(manifest.classes), "records": _records(manifest)},
         "paths": {_KEYS.get(label, label): str(run_root / uri) for label, uri in paths.items()},
@@ -165,19 +172,6 @@ def _ingest_rows(manifest: Manifest, dataset: Path) -> list[tuple[str, str]]:
     return [*rows, *facts.items()]
 
 
-def _anomalies(decision: dict[str, Any]) -> str:
-    count = decision["anomalies"]
-    kinds = ", ".join(sorted({str(row["kind"]) for row in decision["allowed"]}))
-    return f"{count} allowed by gate.allow_anomalies: {kinds}" if count else "none"
-
-
-def _training_rows(model_run: str) -> list[tuple[str, str]]:
-    history = read_history(model_run)
-    first, last, epochs = history.loss[0], history.loss[-1], len(history.loss)
-    best = f", the best on {history.eval_split}" if history.eval_split else ""
-    return [("loss on train", f"{first:.4f} -> {last:.4f} in {epochs} epochs (kept: epoch {history.best_epoch}{best})")]
-
-
 def _metric_rows(evaluation: EvaluationSummary, first: str) -> list[tuple[str, str]]:
     figures = evaluation.figures
     rows = [("figures", f"of {figures.measured.words()}")]
@@ -218,12 +212,6 @@ def _way_on(evaluation: EvaluationSummary, run_root: Path) -> list[tuple[str, st
 def _records(manifest: Manifest) -> dict[str, int]:
     """Returns split -> number of records."""
     return {name.split("/", 1)[1]: n for name, n in manifest.totals.items() if name.startswith("records/")}
-
-
-def _training_facts(model_run: str) -> dict[str, Any]:
-    """Returns the epochs, with their speed where it was measured, and the one that was kept."""
-    training = read_summary(model_run)
-    return {"epochs": training.epochs, "best_epoch": training.best_epoch}
 
 
 def _places(record: RunRecord, push_directory: str, *, pushed: bool) -> dict[str, str]:

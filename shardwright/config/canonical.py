@@ -18,6 +18,7 @@ from collections.abc import Mapping
 from dataclasses import MISSING, Field, fields
 from typing import Any
 
+from shardwright.config.options import default_of
 from shardwright.config.parse_values import parse_section, plain_value
 from shardwright.errors import ConfigError
 
@@ -30,7 +31,7 @@ def recipe_options(section: Any) -> dict[str, Any]:
     options: dict[str, Any] = {}
     for field in fields(section):
         value = getattr(section, field.name)
-        if field.metadata.get("place") or (value == _default(field) and not field.metadata.get("always")):
+        if field.metadata.get("place") or (value == default_of(field) and not field.metadata.get("always")):
             continue
         *folders, name = _written_as(field).split(".")
         inner = options
@@ -48,7 +49,7 @@ def run_options(section: Any) -> dict[str, Any]:
     """Returns the options of a section without effect on the result that are not at their default, as plain values."""
     values = {field: getattr(section, field.name) for field in fields(section) if field.metadata.get("place")}
     return {
-        field.name: plain_value(value, recipe_options) for field, value in values.items() if value != _default(field)
+        field.name: plain_value(value, recipe_options) for field, value in values.items() if value != default_of(field)
     }
 
 
@@ -70,7 +71,7 @@ def read_section(cls: type[Any], options: Mapping[str, Any], path: str) -> Any:
         if field.metadata.get("place"):
             if field.name in left:
                 raise ConfigError(f"{path}.{name}", "a recipe has no such option", "Write the recipe again.")
-            if _default(field) is MISSING:
+            if default_of(field) is MISSING:
                 values[field.name] = NOWHERE
         elif folders and folders[0] in left:
             values[field.name] = left.pop(folders[0])[name]
@@ -82,7 +83,3 @@ def read_section(cls: type[Any], options: Mapping[str, Any], path: str) -> Any:
 
 def _written_as(field: Field[Any]) -> str:
     return str(field.metadata.get("written_as", field.name))
-
-
-def _default(field: Field[Any]) -> Any:
-    return field.default_factory() if field.default_factory is not MISSING else field.default

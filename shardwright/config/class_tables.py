@@ -64,55 +64,43 @@ def read_classes(raw: object, base: str) -> dict[str, int | None]:
     if isinstance(raw, str):
         raw = _read_class_file(raw, base)
     if isinstance(raw, list) and raw and all(isinstance(entry, Mapping) for entry in raw):
-        raw = _of_objects(raw)
+        pairs: dict[object, object] = {}
+        for i, entry in enumerate(raw):
+            if "name" not in entry or "id" not in entry:
+                problem = f"{dict(entry)!r} has no id or no name"
+                raise ConfigError(f"{_PATH}[{i}]", problem, 'Write {"id": 0, "name": "A"}.')
+            name = _name(entry["name"], f"{_PATH}[{i}].name")
+            check_unique([name] * (1 + (name in pairs)))
+            pairs[name] = entry["id"]
+        raw = pairs
     if isinstance(raw, list):
         names = [_name(v, f"{_PATH}[{i}]") for i, v in enumerate(raw)]
         check_unique(names)
         return dict.fromkeys(names)
     if isinstance(raw, Mapping):
-        return _with_ids(_by_name(raw))
+        return _by_id(raw)
     raise ConfigError(
         _PATH, f"{raw!r} is neither a list nor a mapping", "Write [Fish, Flower] or {Fish: 1, Flower: 2}."
     )
 
 
-def _by_name(raw: Mapping[object, object]) -> list[tuple[str, int]]:
-    """Returns pairs of name and id of a mapping in either direction."""
+def _by_id(raw: Mapping[object, object]) -> dict[str, int | None]:
+    """Returns the name -> id of a mapping in either direction, in the order of the ids."""
     names = [value for value in raw.values() if isinstance(value, str) and identity(value) is None]
-    ids = [identity(key) for key in raw]
-    if raw and len(names) == len(raw) and None not in ids:
-        return [(name, number) for name, number in zip(names, ids, strict=True) if number is not None]
-    pairs = []
+    if raw and len(names) == len(raw) and all(identity(key) is not None for key in raw):
+        raw = dict(zip(names, raw, strict=True))
+        check_unique(names)
+    first: dict[int, str] = {}
     for key, value in raw.items():
         number = identity(value)
         if number is None:
             raise ConfigError(f"{_PATH}.{key}", f"{value!r} is not a whole number", "Write a number such as 16.")
-        pairs.append((_name(key, _PATH), number))
-    return pairs
-
-
-def _with_ids(pairs: Sequence[tuple[str, int]]) -> dict[str, int | None]:
-    """Returns the name -> id, in the order of the ids."""
-    check_unique([name for name, _ in pairs])
-    first: dict[int, str] = {}
-    for name, number in pairs:
+        name = _name(key, _PATH)
         if first.setdefault(number, name) != name:
             raise ConfigError(
                 _PATH, f"two classes share an id: {first[number]!r} and {name!r} have {number}", "Give each its own."
             )
     return {first[number]: number for number in sorted(first)}
-
-
-def _of_objects(entries: Sequence[Mapping[object, object]]) -> dict[object, object]:
-    pairs: dict[object, object] = {}
-    for i, entry in enumerate(entries):
-        if "name" not in entry or "id" not in entry:
-            raise ConfigError(f"{_PATH}[{i}]", f"{dict(entry)!r} has no id or no name", 'Write {"id": 0, "name": "A"}.')
-        name = _name(entry["name"], f"{_PATH}[{i}].name")
-        if name in pairs:
-            check_unique([name, name])
-        pairs[name] = entry["id"]
-    return pairs
 
 
 def _name(value: object, path: str) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
-from shardwright.config.options import BYTES, Section, option
+from shardwright.config.options import BYTES, Pattern, Section, option
 from shardwright.errors import ConfigError
 from shardwright.storage.paths import GCS, is_remote
 from shardwright.storage.spans import SpanPath
@@ -37,7 +37,12 @@ LEAST_CPU, LEAST_MEMORY = 0.1, 128 * 10**6
 # distribution/reference, regexp.go.
 _PART = r"[a-z0-9]+((\.|_|__|-+)[a-z0-9]+)*"
 _TAG, _DIGEST = r":[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}", r"@sha256:[0-9a-f]{64}"
-_IMAGE = re.compile(rf"([A-Za-z0-9.-]+(:[0-9]+)?/)?{_PART}(/{_PART})*({_TAG}|({_TAG})?{_DIGEST})")
+IMAGE = Pattern(
+    re.compile(rf"([A-Za-z0-9.-]+(:[0-9]+)?/)?{_PART}(/{_PART})*({_TAG}|({_TAG})?{_DIGEST})"),
+    "Write REGISTRY/NAME:TAG or …@sha256:HEX.",
+    "is not the name of an image with a tag or a digest",
+)
+_BEAM_OPTION = Pattern(re.compile("--.*", re.DOTALL), "Write --name=value.", "is not an option of Beam")
 _LABEL = re.compile(r"[a-z][a-z0-9_-]{0,62}")
 _LABEL_VALUE = re.compile(r"[a-z0-9_-]{0,63}")
 
@@ -81,16 +86,6 @@ def check_no_span(path: str, folder: str) -> None:
         raise ConfigError(path, problem, "Write the folder before the first mark.")
 
 
-def check_image(path: str, image: str) -> None:
-    """Refuses the name of an image without a tag or digest."""
-    if not _IMAGE.fullmatch(image):
-        raise ConfigError(
-            path,
-            f"{image!r} is not the name of an image with a tag or a digest",
-            "Write REGISTRY/NAME:TAG or …@sha256:HEX.",
-        )
-
-
 def check_label(path: str, name: str, value: str) -> None:
     """Refuses labels that Google Cloud refuses."""
     if not _LABEL.fullmatch(name) or not _LABEL_VALUE.fullmatch(value):
@@ -101,12 +96,6 @@ def check_label(path: str, name: str, value: str) -> None:
         )
 
 
-def check_option(path: str, text: str) -> None:
-    """Refuses an option of Beam that is not written as one."""
-    if not text.startswith("--"):
-        raise ConfigError(path, f"{text!r} is not an option of Beam", "Write --name=value.")
-
-
 @dataclass(frozen=True)
 class BeamConfig(Section):
     """Options for Beam."""
@@ -114,8 +103,8 @@ class BeamConfig(Section):
     PATH: ClassVar[str] = "beam"
 
     options: tuple[str, ...] = option(
-        (), form=check_option, help="Options of all components, such as `--direct_num_workers=4`."
+        (), form=_BEAM_OPTION, help="Options of all components, such as `--direct_num_workers=4`."
     )
     per_component: Mapping[str, tuple[str, ...]] = option(
-        factory=dict, form=check_option, help="Component -> its further options."
+        factory=dict, form=_BEAM_OPTION, help="Component -> its further options."
     )

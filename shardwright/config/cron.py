@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from zoneinfo import ZoneInfo
 
 from shardwright.errors import ConfigError
 
@@ -55,6 +54,9 @@ def _is_item(item: str, numbers: range, names: Sequence[str]) -> bool:
 
 
 def _opens(name: str) -> bool:
+    # Only a schedule needs it.
+    from zoneinfo import ZoneInfo
+
     try:
         ZoneInfo(name)
     except (OSError, ValueError, KeyError):

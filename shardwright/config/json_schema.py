@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Union, get_args, get_origin
 
 from shardwright.config.config import Config
-from shardwright.config.options import Option, Pattern, options_of
+from shardwright.config.options import Option, Pattern, default_of, options_of
 from shardwright.config.parse_values import NUMBER, keys_of, plain_value, section_of
 
 SCHEMA_FILE = "shardwright.schema.json"
@@ -47,7 +47,7 @@ def leaves(section: type[Any] = Config, path: str = "") -> Iterator[tuple[str, d
         here = f"{path}.{of.name}" if path else of.name
         inner = _inner_section(hint)
         if inner is None:
-            yield here, _option(of, hint, option), _default(of)
+            yield here, _option(of, hint, option), default_of(of)
         else:
             yield from leaves(inner, here + _marks(hint))
 
@@ -76,15 +76,11 @@ def _marks(hint: Any) -> str:
     return ".*" + "".join(_marks(arg) for arg in get_args(hint) if _inner_section(arg))
 
 
-def _default(of: dataclasses.Field[Any]) -> Any:
-    return of.default_factory() if of.default_factory is not dataclasses.MISSING else of.default
-
-
 def _section(section: type[Any]) -> dict[str, Any]:
     properties, required = {}, []
     for of, hint, option in _fields(section):
         described: dict[str, Any] = {"description": option.help}
-        default = _default(of)
+        default = default_of(of)
         if default is dataclasses.MISSING:
             required.append(of.name)
         elif not dataclasses.is_dataclass(default) and default is not None:
@@ -112,10 +108,6 @@ def _value(hint: Any, option: Option) -> dict[str, Any]:
         return {"anyOf": [items, items["items"]]} if args[0] is str else items
     if isinstance(get_origin(hint), type) and issubclass(get_origin(hint), Mapping):
         return {"type": "object", "additionalProperties": _value(args[1], option)}
-    return _scalar(hint, option)
-
-
-def _scalar(hint: Any, option: Option) -> dict[str, Any]:
     if option.choices and (hint is str or not option.has_range):
         return {"enum": list(option.choices)}
     if hint is str:

@@ -8,38 +8,37 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from shardwright.config.cloud import (
+    IMAGE,
     MOST_RETRIES,
     RETRIES,
     Resources,
     check_components,
-    check_image,
     check_no_span,
 )
 from shardwright.config.kubernetes_names import (
+    CLAIM,
+    SECRET_NAME,
     SHARED_MEMORY,
     check_mount,
-    is_label,
     is_label_value,
     is_qualified,
     mount_point,
 )
-from shardwright.config.options import Section, option
+from shardwright.config.options import Pattern, Section, option
 from shardwright.config.pods import (
     ALL,
     JobSetConfig,
     KubeflowNotify,
     PodConfig,
-    check_secret_name,
 )
 from shardwright.errors import ConfigError
 from shardwright.storage.paths import MINIO, MOUNTED_SCHEMES, SCHEMES, scheme_of
 
-_VERSION = re.compile(r"2\.\d{1,3}(\.\d{1,3})?", re.ASCII)
-
-
-def _check_version(path: str, version: str) -> None:
-    if not _VERSION.fullmatch(version):
-        raise ConfigError(path, f"{version!r} is not a version of Kubeflow Pipelines 2", 'Write e.g. "2.5", in quotes.')
+_VERSION = Pattern(
+    re.compile(r"2\.[0-9]{1,3}(\.[0-9]{1,3})?"),
+    'Write e.g. "2.5", in quotes.',
+    "is not a version of Kubeflow Pipelines 2",
+)
 
 
 def _check_pipeline_root(path: str, folder: str) -> None:
@@ -56,18 +55,13 @@ def _check_data_root(path: str, folder: str) -> None:
         raise ConfigError(path, f"{folder!r} is not a folder of a bucket", f"Write {scheme.prefix}BUCKET/FOLDER.")
 
 
-def _check_claim(path: str, claim: str) -> None:
-    # Kubeflow names the volume of a pod like its claim, and volumes may have no dots.
-    if not is_label(claim):
-        raise ConfigError(path, f"{claim!r} is not the name of a volume", "Use a-z, 0-9 and -, at most 63.")
-
-
 @dataclass(frozen=True)
 class KubeflowTrainer(Section):
     """The accelerator of the pod that trains."""
 
     machine: str | None = option(None, help="TPU machine type of the node pool, such as `ct5lp-hightpu-4t`.")
     topology: str | None = option(None, help="Topology of its slice, such as `2x2`.")
+    slices: int = option(1, least=1, help="Number of such slices, of several hosts each, that train together.")
     gpu: str | None = option(None, help="Resource that a device plugin offers, such as `nvidia.com/gpu`.")
     gpus: int = option(0, least=0, help="Number of GPUs.")
 
@@ -80,6 +74,9 @@ class KubeflowTrainer(Section):
                 "a TPU needs a machine and a topology",
                 "Give kubeflow.trainer.machine and kubeflow.trainer.topology, or neither.",
             )
+        if self.slices > 1 and self.machine is None:
+            problem = f"{self.slices} slices without a machine"
+            raise ConfigError(f"{path}.slices", problem, "Give kubeflow.trainer.machine and kubeflow.trainer.topology.")
         if (self.gpu is None) != (self.gpus == 0):
             problem = f"{self.gpus}, and kubeflow.trainer.gpu is {self.gpu or 'not set'}"
             raise ConfigError(f"{path}.gpus", problem, "Give both, or none.")
@@ -119,7 +116,7 @@ class Toleration(Section):
 class Volume(Section):
     """A persistent volume claim, mounted in every pod."""
 
-    claim: str = option(form=_check_claim, help="Name of the PersistentVolumeClaim.")
+    claim: str = option(form=CLAIM, help="Name of the PersistentVolumeClaim.")
     path: str = option(form=check_mount, help="Where it is mounted.")
 
 
@@ -129,10 +126,10 @@ class KubeflowConfig(Section):
 
     PATH: ClassVar[str] = "kubeflow"
 
-    image: str | None = option(None, form=check_image, help="Shardwright's image.")
+    image: str | None = option(None, form=IMAGE, help="Shardwright's image.")
     version: str | None = option(
         None,
-        form=_check_version,
+        form=_VERSION,
         help='Of Kubeflow Pipelines, such as `"2.5"`, if it is older than 2.14; by default a current one.',
     )
     retries: int = option(RETRIES, least=0, most=MOST_RETRIES, help="How often a task that fails is run again.")
@@ -156,7 +153,7 @@ class KubeflowConfig(Section):
     volumes: tuple[Volume, ...] = option((), help="Claims mounted in every pod.")
     pods: Mapping[str, PodConfig] = option(factory=dict, help="Component, or `all` -> further settings of its pods.")
     image_pull_secrets: tuple[str, ...] = option(
-        (), form=check_secret_name, help="Secrets with the credentials of the image's registry."
+        (), form=SECRET_NAME, help="Secrets with the credentials of the image's registry."
     )
     trainer: KubeflowTrainer = option(factory=KubeflowTrainer)
     jobset: JobSetConfig = option(factory=JobSetConfig)
@@ -203,17 +200,15 @@ class KubeflowConfig(Section):
         for component, own in self.pods.items():
             pod, of_all = self.pod_of(component), self.pods.get(ALL, PodConfig())
             mounted = {mount_point(volume.path): "kubeflow.volumes" for volume in self.volumes}
+            wanted = []
             if pod.shared_memory is not None:
                 owner = ALL if own.shared_memory is None else component
-                path = f"kubeflow.pods.{owner}.shared_memory"
-                _check_free(path, SHARED_MEMORY, mounted)
-                mounted[SHARED_MEMORY] = path
+                wanted.append((f"kubeflow.pods.{owner}.shared_memory", SHARED_MEMORY))
             owner = ALL if pod.scratch is of_all.scratch else component
             for number, volume in enumerate(pod.scratch):
-                _check_free(f"kubeflow.pods.{owner}.scratch[{number}].path", volume.path, mounted)
-
-
-def _check_free(path: str, folder: str, mounted: Mapping[str, str]) -> None:
-    taken = mounted.get(mount_point(folder))
-    if taken is not None:
-        raise ConfigError(path, f"{folder!r} is a path of {taken}, too", "Use another path.")
+                wanted.append((f"kubeflow.pods.{owner}.scratch[{number}].path", volume.path))
+            for path, folder in wanted:
+                if taken := mounted.get(mount_point(folder)):
+                    raise ConfigError(path, f"{folder!r} is a path of {taken}, too", "Use another path.")
+                if folder == SHARED_MEMORY:
+                    mounted[folder] = path

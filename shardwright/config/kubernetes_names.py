@@ -8,36 +8,37 @@ from __future__ import annotations
 import posixpath
 import re
 
+from shardwright.config.options import Pattern
 from shardwright.errors import ConfigError
 
 # The folder of a pod's shared memory.
 SHARED_MEMORY = "/dev/shm"  # noqa: S108 -- a path in a pod
-SUBDOMAIN_FIX = "Use a-z, 0-9 and -, and dots between them; at most 253 characters."
+_SUBDOMAIN_FIX = "Use a-z, 0-9 and -, and dots between them; at most 253 characters."
 _LABEL = r"[a-z0-9]([a-z0-9-]*[a-z0-9])?"
 _NAME = r"[A-Za-z0-9]([A-Za-z0-9_.-]*[A-Za-z0-9])?"
-_SUBDOMAIN = rf"{_LABEL}(\.{_LABEL})*"
-_MOST_LABEL, _MOST_SUBDOMAIN = 63, 253
-
-
-def is_label(text: str) -> bool:
-    """Returns whether a text is a label of DNS (RFC 1123), such as the name of a volume."""
-    return len(text) <= _MOST_LABEL and re.fullmatch(_LABEL, text) is not None
-
-
-def is_subdomain(text: str) -> bool:
-    """Returns whether a text is a name of DNS (RFC 1123), such as that of a Secret or of a service account."""
-    return len(text) <= _MOST_SUBDOMAIN and re.fullmatch(_SUBDOMAIN, text) is not None
-
-
-def is_key(text: str) -> bool:
-    """Returns whether a text is a key of a Secret or of a ConfigMap."""
-    return re.fullmatch(r"(?!\.\.)(?!\.$)[A-Za-z0-9._-]{1,253}", text) is not None
+_MOST_LABEL = 63
+# A name of DNS (RFC 1123), such as that of a Secret or of a service account.
+_SUBDOMAIN = re.compile(rf"(?=[^/]{{1,253}}(/|$)){_LABEL}(\.{_LABEL})*")
+NAME = Pattern(_SUBDOMAIN, _SUBDOMAIN_FIX, "is not a name")
+SECRET_NAME = Pattern(_SUBDOMAIN, _SUBDOMAIN_FIX, "is not the name of a Secret")
+# A key of a Secret or of a ConfigMap.
+KEY_REFERENCE = Pattern(
+    re.compile(rf"{_SUBDOMAIN.pattern}/(?!\.\.)(?!\.$)[A-Za-z0-9._-]{{1,253}}"),
+    "Write e.g. wandb/token.",
+    "is not NAME/KEY",
+)
+# Kubeflow names the volume of a pod like its claim, and volumes are labels of DNS, which have no dots.
+CLAIM = Pattern(
+    re.compile(rf"(?=.{{1,{_MOST_LABEL}}}$){_LABEL}"),
+    "Use a-z, 0-9 and -, at most 63.",
+    "is not the name of a volume",
+)
 
 
 def is_qualified(text: str, *, prefixed: bool = False) -> bool:
     """Returns whether a text is the name of a label, an annotation or a taint; `prefixed`, of a resource of a node."""
     prefix, slash, name = text.rpartition("/")
-    if slash and not is_subdomain(prefix):
+    if slash and not _SUBDOMAIN.fullmatch(prefix):
         return False
     return bool(slash or not prefixed) and bool(name) and is_label_value(name)
 

@@ -189,6 +189,11 @@ def options_of(section: type[Any]) -> Mapping[str, Option]:
     return _OPTIONS[section]
 
 
+def default_of(of: dataclasses.Field[Any]) -> Any:
+    """Returns the default of a field; `MISSING` if it is required."""
+    return of.default_factory() if of.default_factory is not MISSING else of.default
+
+
 class Section:
     """Base of the sections: frozen dataclasses whose fields are options.
 

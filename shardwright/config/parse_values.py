@@ -236,7 +236,12 @@ def _bool(value: object, path: str) -> bool:
 
 
 def _int(value: object, path: str, unit: Unit = NO_UNIT) -> int:
-    number = _with_unit(value, unit.factors) if isinstance(value, str) else value
+    number = value
+    if isinstance(value, str):
+        match = re.fullmatch(r"\s*([0-9]+)(\.[0-9]+)?\s*([A-Za-z]*)\s*", value)
+        if match and match[3].upper() in unit.factors:
+            digits = float(match[1] + match[2]) if match[2] else int(match[1])
+            number = digits * unit.factors[match[3].upper()]
     if isinstance(number, float) and number.is_integer():
         number = int(number)
     if isinstance(number, bool) or not isinstance(number, int):
@@ -281,10 +286,3 @@ def parse_scalar(kind: Any, value: object, path: str, unit: Unit = NO_UNIT) -> A
         ConfigError: the value is of another type.
     """
     return _int(value, path, unit) if kind is int else _SCALARS[kind](value, path)
-
-
-def _with_unit(text: str, units: Mapping[str, int]) -> int | float | None:
-    match = re.fullmatch(r"\s*([0-9]+)(\.[0-9]+)?\s*([A-Za-z]*)\s*", text)
-    if not match or match[3].upper() not in units:
-        return None
-    return (float(match[1] + match[2]) if match[2] else int(match[1])) * units[match[3].upper()]

@@ -8,12 +8,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from shardwright.config.kubernetes_names import (
-    SUBDOMAIN_FIX,
+    KEY_REFERENCE,
+    NAME,
     check_mount,
-    is_key,
     is_label_value,
     is_qualified,
-    is_subdomain,
     mount_point,
 )
 from shardwright.config.options import BYTES, Section, option
@@ -47,30 +46,11 @@ def check_no_secrets(path: str, variables: Mapping[str, str], fix: str) -> None:
             raise ConfigError(f"{path}.{name}", problem, fix.format(name=name))
 
 
-def check_name(path: str, text: str) -> None:
-    """Refuses a text that is not the name of an object of Kubernetes."""
-    if not is_subdomain(text):
-        raise ConfigError(path, f"{text!r} is not a name", SUBDOMAIN_FIX)
-
-
-def check_secret_name(path: str, text: str) -> None:
-    """Refuses a name that no Secret can have."""
-    if not is_subdomain(text):
-        raise ConfigError(path, f"{text!r} is not the name of a Secret", SUBDOMAIN_FIX)
-
-
-def check_reference(path: str, reference: str) -> None:
-    """Refuses the reference to a key of a Secret or ConfigMap that is not one."""
-    owner, _, key = reference.partition("/")
-    if not is_subdomain(owner) or not is_key(key):
-        raise ConfigError(path, f"{reference!r} is not NAME/KEY", "Write e.g. wandb/token.")
-
-
 def _check_webhook(path: str, reference: str) -> None:
     if reference.startswith(("http://", "https://")):
         problem = "is an address, which everyone who reads the pipeline would have"
         raise ConfigError(path, problem, "Put it into a Secret, and write SECRET/KEY.")
-    check_reference(path, reference)
+    KEY_REFERENCE(path, reference)
 
 
 @dataclass(frozen=True)
@@ -82,9 +62,7 @@ class ScratchVolume(Section):
         help="Where it is mounted, such as `/gcs`, where Kubeflow's launcher puts copies of artifacts.",
     )
     size: int = option(least=1 << 20, form=BYTES, help="Size in bytes.")
-    storage_class: str | None = option(
-        None, form=check_name, help="Storage class of the claim; by default the cluster's."
-    )
+    storage_class: str | None = option(None, form=NAME, help="Storage class of the claim; by default the cluster's.")
 
 
 @dataclass(frozen=True)
@@ -93,10 +71,10 @@ class PodConfig(Section):
 
     env: Mapping[str, str] = option(factory=dict, help="Environment variables.")
     secret_env: Mapping[str, str] = option(
-        factory=dict, form=check_reference, help="Environment variable -> `SECRET/KEY`."
+        factory=dict, form=KEY_REFERENCE, help="Environment variable -> `SECRET/KEY`."
     )
     config_map_env: Mapping[str, str] = option(
-        factory=dict, form=check_reference, help="Environment variable -> `CONFIGMAP/KEY`."
+        factory=dict, form=KEY_REFERENCE, help="Environment variable -> `CONFIGMAP/KEY`."
     )
     labels: Mapping[str, str] = option(factory=dict, help="Labels of the pod.")
     annotations: Mapping[str, str] = option(factory=dict, help="Annotations of the pod.")
@@ -151,8 +129,8 @@ class PodConfig(Section):
 class JobSetConfig(Section):
     """The JobSet that trains on a slice of several hosts."""
 
-    queue: str | None = option(None, form=check_name, help="Local queue of Kueue that admits it.")
-    service_account: str | None = option(None, form=check_name, help="Kubernetes service account of its pods.")
+    queue: str | None = option(None, form=NAME, help="Local queue of Kueue that admits it.")
+    service_account: str | None = option(None, form=NAME, help="Kubernetes service account of its pods.")
     max_restarts: int = option(
         3,
         least=0,

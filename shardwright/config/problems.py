@@ -48,7 +48,13 @@ def problems_of(raw: Mapping[str, Any], first: ConfigError) -> list[ConfigError]
     """
     left: dict[str, Any] = copy.deepcopy(dict(raw))
     errors, left_out = [first], [first.path]
-    while len(left_out) < _MOST and (_leave_out(left, left_out[-1]) or _add_images(left, left_out[-1])):
+    while len(left_out) < _MOST:
+        if not _leave_out(left, left_out[-1]):
+            # The only key without a default may be missing.
+            if left_out[-1] != "input.images":
+                break
+            inner = left.get("input")
+            left["input"] = {**(inner if isinstance(inner, dict) else {}), "images": "*"}
         try:
             parse_config(left, base=os.getcwd())
         except ConfigError as error:
@@ -69,15 +75,6 @@ def _may_follow(error: ConfigError, left_out: str) -> bool:
         or error.path.startswith(f"{left_out}.")
         or re.search(rf"(?<![\w.]){re.escape(left_out)}(?!\w|\.\w)", f"{error.problem} {error.fix}") is not None
     )
-
-
-def _add_images(raw: dict[str, Any], path: str) -> bool:
-    """Sets the only key without a default where it is missing; returns whether it was."""
-    if path != "input.images":
-        return False
-    inner = raw.get("input")
-    raw["input"] = {**(inner if isinstance(inner, dict) else {}), "images": "*"}
-    return True
 
 
 def _leave_out(raw: dict[str, Any], path: str) -> bool:

@@ -50,6 +50,12 @@ MODELS = {"segmentation": ("unet", "deeplab"), "classification": ("cnn",)}
 _MODELS = ("auto", *itertools.chain(*MODELS.values()))
 # Limit of the words that a model reads: each takes a number of every image, and a row of weights.
 _MOST_WORDS = 50_000
+_WEIGHTS = Pattern(
+    re.compile(rf"{DIGEST}.*|.*({'|'.join(map(re.escape, WEIGHT_FILES))})", re.DOTALL),
+    f"Use {', '.join(WEIGHT_FILES)}.",
+    "is not a file of weights",
+)
+_CACHE = Pattern(re.compile("/.*|.*://.*", re.DOTALL), "Write /… or gs://….", "is neither an absolute path nor a URL")
 _IMPORT_PATH = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*", re.ASCII)
 
 
@@ -75,16 +81,6 @@ def _check_model_name(path: str, model: str) -> None:
         import_path_form("mine.models:build")(path, model)
     else:
         one_of(path, model, _MODELS)
-
-
-def _check_weights(path: str, weights: str) -> None:
-    if not weights.endswith(WEIGHT_FILES) and not weights.startswith(DIGEST):
-        raise ConfigError(path, f"{weights!r} is not a file of weights", f"Use {', '.join(WEIGHT_FILES)}.")
-
-
-def _check_cache(path: str, folder: str) -> None:
-    if not folder.startswith("/") and "://" not in folder:
-        raise ConfigError(path, f"{folder!r} is neither an absolute path nor a URL", "Write /… or gs://….")
 
 
 def check_texts(columns: Sequence[str], texts: Mapping[str, TextConfig], augment: Sequence[str]) -> None:
@@ -203,7 +199,7 @@ class TrainerConfig(Section):
     )
     encoder: str = option(COMPACT, choices=ENCODERS, help="Encoder of the model.")
     weights: str | None = option(
-        None, form=_check_weights, help="File of weights of the encoder; by default they are random."
+        None, form=_WEIGHTS, help="File of weights of the encoder; by default they are random."
     )
     encoder_rate: float = option(
         1.0,
@@ -279,7 +275,7 @@ class TrainerConfig(Section):
     compilation_cache: str | None = option(
         None,
         place=True,
-        form=_check_cache,
+        form=_CACHE,
         help="Folder or URL in which JAX keeps compiled steps for later trainings; by default none.",
     )
     profile: ProfileConfig = option(factory=ProfileConfig, place=True, help="A trace of some steps.")

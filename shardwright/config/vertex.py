@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from shardwright.config.cloud import (
+    IMAGE,
     LEAST_CPU,
     LEAST_MEMORY,
     MOST_RETRIES,
@@ -16,7 +17,6 @@ from shardwright.config.cloud import (
     check_bucket,
     check_components,
     check_data_root,
-    check_image,
     check_label,
 )
 from shardwright.config.cron import check_cron
@@ -213,7 +213,7 @@ class VertexConfig(Section):
     push_directory: str | None = option(
         None, form=check_bucket, help="Folder of blessed models; by default `pushed` below `pipeline_root`."
     )
-    image: str | None = option(None, form=check_image, help="Shardwright's image.")
+    image: str | None = option(None, form=IMAGE, help="Shardwright's image.")
     retries: int = option(RETRIES, least=0, most=MOST_RETRIES, help="How often a task that fails is run again.")
     network: str | None = option(
         None, form=Pattern(_NETWORK, _NETWORK_FIX), help="A peered network, `projects/NUMBER/global/networks/NAME`."

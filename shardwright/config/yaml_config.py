@@ -44,7 +44,9 @@ def load_config(
         ConfigError: a key or a value is wrong; the message names the YAML path.
     """
     values = with_settings(path, settings or {})
-    config = parse_config(values, base=os.getcwd(), default_name=_name_from(Path(path)))
+    name = re.sub(r"[^a-z0-9]+", "-", Path(path).stem.lower()).strip("-")
+    name = name if name and name[0].isalpha() else f"p-{name}".rstrip("-")
+    config = parse_config(values, base=os.getcwd(), default_name=name)
     if root is not None:
         config = dataclasses.replace(config, run=dataclasses.replace(config.run, root=root))
     return config
@@ -198,7 +200,14 @@ def label_options(raw: object) -> object:
     if isinstance(raw, Mapping) and isinstance(raw.get("threshold"), (int, float)):
         raw = {**raw, "threshold": {ALL: raw["threshold"]}}
     if isinstance(raw, Mapping) and "features" in raw:
-        return {**raw, "features": _features(raw["features"])}
+        # Columns given as `auto` (all), `none`, a list, or with their types.
+        features = raw["features"]
+        if features in ("auto", "none"):
+            features = {"*": "auto"} if features == "auto" else {}
+        elif isinstance(features, list):
+            names = (parse_string(header, f"input.labels.features[{i}]") for i, header in enumerate(features))
+            features = dict.fromkeys(names, "auto")
+        return {**raw, "features": features}
     return raw
 
 
@@ -232,11 +241,6 @@ def _yaml_problem(error: yaml.YAMLError) -> str:
     if problem.startswith("but "):
         problem = f"{getattr(error, 'context', '')} {problem}"
     return f"{problem} (line {mark.line + 1}, column {mark.column + 1})" if mark else str(problem)
-
-
-def _name_from(file: Path) -> str:
-    name = re.sub(r"[^a-z0-9]+", "-", file.stem.lower()).strip("-")
-    return name if name and name[0].isalpha() else f"p-{name}".rstrip("-")
 
 
 def split_options(raw: object) -> tuple[object, dict[str, str]]:
@@ -276,12 +280,3 @@ def _with_eval(path: str, splits: Mapping[Any, Any], renamed: dict[str, str]) ->
         raise ConfigError(f"{path}.{others[0]}", problem, f"Give one of them, as {EVAL}.")
     renamed.update(dict.fromkeys(others, EVAL))
     return {EVAL if name in others else name: value for name, value in splits.items()}
-
-
-def _features(raw: object) -> object:
-    """Reads columns given as `auto` (all), `none`, a list, or with their types."""
-    if raw in ("auto", "none"):
-        return {"*": "auto"} if raw == "auto" else {}
-    if isinstance(raw, list):
-        return {parse_string(header, f"input.labels.features[{i}]"): "auto" for i, header in enumerate(raw)}
-    return raw

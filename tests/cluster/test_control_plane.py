@@ -79,8 +79,9 @@ class World:
             status = {"status": {"capacity": capacity, "allocatable": capacity, "conditions": ready}}
             self.call("PATCH", f"/api/v1/nodes/{name}/status", status, kind=MERGE)
 
-    def task(self, **options):
-        section = config(hosts=4, trainer={"machine": SLICE.machine, "topology": SLICE.topology}, jobset=options)
+    def task(self, slices=1, **options):
+        trainer = {"machine": SLICE.machine, "topology": SLICE.topology, "slices": slices}
+        section = config(hosts=4 * slices, trainer=trainer, jobset=options)
         placing = {"nodeSelector": SLICE.node_selector, "tolerations": [{"key": CHIPS, "operator": "Exists"}]}
         template = jobset_template(section.kubeflow, SLICE, KUBEFLOW["image"], placing)
         return JobSetTask(template, ["--executor_class_path", f"x{next(NUMBERS)}", "{}"], 2, self.folder / "shared")
@@ -89,7 +90,7 @@ class World:
         """Creates a set; returns its name and its pods, as soon as all run."""
         made = self.task(**options).manifest(OPENED)
         self.call("POST", SETS, made)
-        return made["metadata"]["name"], self.running(made["metadata"]["name"])
+        return made["metadata"]["name"], self.running(made["metadata"]["name"], 4 * options.get("slices", 1))
 
     def set(self, name):
         return self.call("GET", f"{SETS}/{name}")
@@ -99,10 +100,10 @@ class World:
         found = self.call("GET", PODS, query=label)["items"]
         return sorted(found, key=lambda pod: pod["metadata"]["name"])
 
-    def running(self, name):
+    def running(self, name, count=4):
         def look():
             pods = [pod for pod in self.pods(name) if not pod["metadata"].get("deletionTimestamp")]
-            assert [pod["status"]["phase"] for pod in pods] == ["Running"] * 4
+            assert [pod["status"]["phase"] for pod in pods] == ["Running"] * count
             return pods
 
         return until(look)
@@ -189,6 +190,23 @@ def test_a_set_becomes_the_pods_of_one_pool(world):
         assert "JOB_COMPLETION_INDEX" in values
     service = world.call("GET", f"/api/v1/namespaces/{NAMESPACE}/services/{name}")["spec"]
     assert (service["clusterIP"], service["publishNotReadyAddresses"]) == ("None", True)
+
+
+def test_each_slice_has_a_pool_and_a_number(world):
+    world.pools("pool-a", "pool-b", "pool-c")
+    name, pods = world.started(slices=2)
+    pools = [{pod["spec"]["nodeName"].rpartition("-")[0] for pod in pods[start : start + 4]} for start in (0, 4)]
+    assert [len(pool) for pool in pools] == [1, 1]
+    assert pools[0].isdisjoint(pools[1])
+    for number, pod in enumerate(pods):
+        given = {one["name"]: one for one in pod["spec"]["containers"][0]["env"]}
+        assert given["MEGASCALE_COORDINATOR_ADDRESS"]["value"] == f"{name}-trainer-0-0.{name}"
+        source = given["MEGASCALE_SLICE_ID"]["valueFrom"]["fieldRef"]["fieldPath"]
+        assert pod["metadata"]["annotations"][source.partition("'")[2].rstrip("']")] == str(number // 4)
+    # A slice that is taken away starts all of them again.
+    world.end(pods[5:6], 143)
+    world.kubelet.ends = lambda pod: (0.3, 143)
+    assert world.restarts(name) == (1, 0)
 
 
 def test_two_sets_share_no_pool(world):

@@ -1,5 +1,6 @@
 """`clean`: what goes are old runs; what a blessed model descends from, and what is in use, stays."""
 
+import contextlib
 import json
 import shutil
 import sqlite3
@@ -12,7 +13,7 @@ from shardwright.errors import DatasetError
 from shardwright.pipelines.cli import main
 from shardwright.pipelines.runs import clean_folder as clean
 from shardwright.pipelines.runs import metadata_store
-from shardwright.pipelines.runs.metadata_store import past_runs, steps_to
+from shardwright.pipelines.runs.metadata_store import last_model, past_runs, steps_to
 from shardwright.staging.staging import Staging
 from shardwright.storage.locks import run_lock
 
@@ -61,6 +62,19 @@ def test_what_the_gate_stopped_goes_and_all_that_a_blessed_model_descends_from_s
     assert "was not found" not in capsys.readouterr().out
     again = cleaned(capsys, root, "--keep", 1)
     assert again["old"] == []
+
+
+@pytest.mark.parametrize("recorded", ["here", "before it was moved"])
+def test_the_addresses_that_a_run_with_workers_elsewhere_records_are_absolute(root, made, capsys, recorded):
+    before, steps = files(root), steps_to(str(root), str(root / "pushed/3"))
+    with contextlib.closing(sqlite3.connect(root / "metadata.sqlite")) as store, store:
+        store.execute("UPDATE Artifact SET uri = ? || uri", (f"{root if recorded == 'here' else made}/",))
+    cleaned(capsys, root, "--keep", 1)
+    assert {name for name in before - files(root) if "/3/" in name or "/1/" in name} == {
+        "artifacts/StatisticsGen/statistics/1/data"
+    }
+    assert steps_to(str(root), str(root / "pushed/3")) == steps
+    assert last_model(str(root)) == str(root / "artifacts/Trainer/model/3")
 
 
 def test_a_dry_run_only_lists(root, capsys):

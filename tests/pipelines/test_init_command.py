@@ -1,10 +1,7 @@
 """`shardwright init`: the configuration that it writes ingests as it is, and nothing in it is left to detect."""
 
 import json
-import os
 import shlex
-import subprocess
-import sys
 from argparse import Namespace
 
 import layouts
@@ -320,17 +317,6 @@ def test_wrong_calls(here, capsys, arguments, message):
     layouts.class_folders(here / "data")
     assert init(*arguments) == 2
     assert message in capsys.readouterr().err
-
-
-def test_it_needs_the_base_installation_only(here):
-    (here / "data").mkdir()
-    layouts.mask_indices(here / "data")
-    heavy = ("tensorflow", "apache_beam", "tfx", "keras")
-    code = (
-        "import sys\nfrom shardwright.pipelines import cli\nassert cli.main(['init', 'data']) == 0\n"
-        f"assert not {{*sys.modules}} & {{*{heavy!r}}}\n"
-    )
-    subprocess.run([sys.executable, "-c", code], check=True, env={**os.environ, "SHARDWRIGHT_TEST_PREFORK": "0"})
 
 
 def test_names_of_pipelines():

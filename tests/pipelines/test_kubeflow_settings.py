@@ -167,6 +167,10 @@ ROWS: dict[str, Row] = {
         {"cloud.google.com/gke-tpu-accelerator": "tpu-v5-lite-podslice", "cloud.google.com/gke-tpu-topology": "2x2"},
         trainer=TPU,
     ),
+    "kubeflow.trainer.slices": Row(
+        "JobSet", "spec.replicatedJobs.0.replicas", "kubernetes-sigs/jobset: pkg/controllers/jobset_controller.go:927",
+        {"trainer": {**HOSTS, "slices": 2}}, 2,
+    ),
     "kubeflow.trainer.gpu": pipeline(
         f"{TRAINER}.resources.accelerator.type", "driver/driver.go:416", "nvidia.com/gpu",
         trainer={"gpu": "nvidia.com/gpu", "gpus": 2},

@@ -15,6 +15,7 @@ from kfp.pipeline_spec import pipeline_spec_pb2
 from kubeflow_driver import pod_of
 from kubernetes_rules import check_jobset, strictly
 
+from shardwright.components.image_trainer.devices.hosts import this_host
 from shardwright.components.runtime.run_jobset import JobSetTask
 from shardwright.config import parse_config
 from shardwright.errors import ConfigError
@@ -82,6 +83,44 @@ def test_the_jobset_has_a_pod_for_every_host():
     made["spec"]["replicatedJobs"][0]["template"]["spec"]["completion"] = 4
     with pytest.raises(kubernetes_validate.ValidationError):
         check_jobset(made)
+
+
+def test_several_slices_are_jobs_that_know_each_other():
+    trainer = {"machine": "ct5lp-hightpu-4t", "topology": "4x4", "slices": 4}
+    made = manifest(hosts=16, trainer=trainer)
+    check_jobset(made)
+    (job,) = made["spec"]["replicatedJobs"]
+    assert (job["replicas"], job["template"]["spec"]["completions"]) == (4, 4)
+    assert made["metadata"]["annotations"] == {
+        "alpha.jobset.sigs.k8s.io/exclusive-topology": "cloud.google.com/gke-nodepool"
+    }
+    (container,) = job["template"]["spec"]["template"]["spec"]["containers"]
+    given = {one["name"]: one.get("value") for one in container["env"]}
+    first = f"{made['metadata']['name']}-trainer-0-0.{made['metadata']['name']}"
+    assert (given["MEGASCALE_NUM_SLICES"], given["MEGASCALE_COORDINATOR_ADDRESS"]) == ("4", first)
+    assert given["SHARDWRIGHT_HOSTS"] == "16"
+    # As Kubernetes and JobSet fill in the rest: the hosts of all slices have different numbers.
+    given = {name: value for name, value in given.items() if value is not None}
+    places = [
+        this_host({**given, "MEGASCALE_SLICE_ID": str(slice_), "JOB_COMPLETION_INDEX": str(pod)}, 16)
+        for slice_ in range(4)
+        for pod in range(4)
+    ]
+    assert [place.index for place in places] == list(range(16))
+    assert {place.coordinator for place in places} == {f"{first}:8476"}
+
+
+@pytest.mark.parametrize(
+    ("hosts", "trainer", "message"),
+    [
+        (4, {"topology": "4x4"}, r"trainer\.hosts: 4, .* has 2 slices 4x4 of ct5lp-hightpu-4t, together 8\. Set .* 8"),
+        (2, {"topology": "2x2"}, r"slices: 2, and a slice 2x2 .* has one host: GKE joins slices of several\. Use a"),
+        (1, {"machine": None}, r"slices: 2 slices without a machine\. Give kubeflow\.trainer\.machine"),
+    ],
+)
+def test_slices_that_cannot_train_together(hosts, trainer, message):
+    with pytest.raises(ConfigError, match=message):
+        platform_document(config(hosts=hosts, trainer={"machine": "ct5lp-hightpu-4t", "slices": 2, **trainer}))
 
 
 def test_what_changed_in_the_jobset_is_seen():

@@ -8,14 +8,14 @@ from shardwright.errors import ConfigError
 from shardwright.pipelines import tpu
 from shardwright.pipelines.tpu import TpuSlice
 
-SLICES = [(name, topology) for name, machine in tpu._MACHINES.items() for topology in machine.topologies]
+SLICES = [(name, topology) for name, machine in tpu.MACHINES.items() for topology in machine.topologies]
 WRITTEN = {f"{TpuSlice(*names).generation}-{names[1]}" for names in SLICES}
 
 
 @pytest.mark.parametrize("machine", tpu.MACHINES)
 def test_a_slice_is_made_of_whole_machines(machine):
-    assert tpu.topologies(machine)
-    for topology in tpu.topologies(machine):
+    assert tpu.MACHINES[machine].topologies
+    for topology in tpu.MACHINES[machine].topologies:
         found = TpuSlice(machine, topology)
         assert found.hosts >= 1
         assert found.hosts * found.chips_per_host == found.chips
@@ -56,19 +56,19 @@ def test_a_chip_of_the_seventh_generation_is_two_devices():
 
 
 def test_every_generation_and_machine_has_a_source_and_a_label():
-    assert {machine.generation for machine in tpu._MACHINES.values()} == set(tpu._GENERATIONS)
+    assert {machine.generation for machine in tpu.MACHINES.values()} == set(tpu._GENERATIONS)
     labels = [generation.label for generation in tpu._GENERATIONS.values()]
     assert len(set(labels)) == len(labels)
-    named = {source.partition(":")[0] for machine in tpu.MACHINES for source in tpu.sources(machine)}
+    named = {source.partition(":")[0] for machine in tpu.MACHINES for source in tpu.MACHINES[machine].sources}
     assert named == set(tpu.SOURCES)
 
 
 @pytest.mark.parametrize("machine", tpu.MACHINES)
 def test_a_row_has_sources_of_its_processors_its_topologies_and_of_vertex_ai(machine):
-    found = {source.partition(":")[0] for source in tpu.sources(machine)}
+    found = {source.partition(":")[0] for source in tpu.MACHINES[machine].sources}
     assert "GKE" in found
     assert found & {"XPK", "TPU"}
-    assert ("Vertex" in found) == tpu.trains_on_vertex(machine)
+    assert ("Vertex" in found) == tpu.MACHINES[machine].on_vertex
 
 
 @pytest.mark.parametrize(

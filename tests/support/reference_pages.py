@@ -436,17 +436,17 @@ def kfp_components() -> str:
 
 
 def tpu_machines() -> str:
-    from shardwright.pipelines.tpu import MACHINES, SOURCES, TpuSlice, sources, topologies, trains_on_vertex
+    from shardwright.pipelines.tpu import MACHINES, SOURCES, TpuSlice
 
     rows = []
     for name in MACHINES:
-        known = topologies(name)
+        known = MACHINES[name].topologies
         found = TpuSlice(name, known[0])
         listed = known if len(known) <= 7 else (*known[:6], "…", known[-1])
         shapes = " ".join(one if one == "…" else f"`{one}`" for one in listed)
         numbers = (str(found.chips_per_host), str(found.processors_per_host), f"{found.memory_per_host >> 30} GiB")
-        vertex = "the same" if trains_on_vertex(name) else "no"
-        rows.append((f"`{found.generation}`", f"`{name}`", *numbers, shapes, vertex, ", ".join(sources(name))))
+        vertex = "the same" if MACHINES[name].on_vertex else "no"
+        rows.append((f"`{found.generation}`", f"`{name}`", *numbers, shapes, vertex, ", ".join(MACHINES[name].sources)))
     columns = "generation, `machine`, chips, processors, memory, `topology` on GKE, on Vertex AI, sources"
     return f"""# TPU machines
 

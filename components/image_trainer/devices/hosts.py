@@ -6,7 +6,8 @@ variables are read, in this order:
 | environment | who sets it |
 |---|---|
 | `SHARDWRIGHT_COORDINATOR` (`host:port` of host 0), `SHARDWRIGHT_HOSTS` (how many), `SHARDWRIGHT_HOST` (from 0; else
-  `JOB_COMPLETION_INDEX`, which Kubernetes gives to every pod of an indexed Job or JobSet) | you, or a rendered JobSet |
+  `JOB_COMPLETION_INDEX`, which Kubernetes gives to every pod of an indexed Job or JobSet, after the hosts of the slices
+  before `MEGASCALE_SLICE_ID`) | you, or a rendered JobSet |
 | `CLUSTER_SPEC`, where it names several | Vertex AI, in every replica of a custom job; a TPU slice is one replica |
 | `TPU_WORKER_HOSTNAMES`, `TPU_WORKER_ID` | GKE, in pods of a multi-host TPU slice |
 | with them `MEGASCALE_NUM_SLICES`, `MEGASCALE_SLICE_ID`, `MEGASCALE_COORDINATOR_ADDRESS` | GKE, where several slices
@@ -32,7 +33,7 @@ COORDINATOR, HOSTS, HOST = "SHARDWRIGHT_COORDINATOR", "SHARDWRIGHT_HOSTS", "SHAR
 _JOB_INDEX = "JOB_COMPLETION_INDEX"
 _VERTEX = "CLUSTER_SPEC"
 _TPU_NAMES, _TPU_INDEX = "TPU_WORKER_HOSTNAMES", "TPU_WORKER_ID"
-_SLICES, _SLICE, _FIRST = "MEGASCALE_NUM_SLICES", "MEGASCALE_SLICE_ID", "MEGASCALE_COORDINATOR_ADDRESS"
+SLICES, SLICE, FIRST_HOST = "MEGASCALE_NUM_SLICES", "MEGASCALE_SLICE_ID", "MEGASCALE_COORDINATOR_ADDRESS"
 _PORT = 8476
 # Google's libraries know the variable, too.
 _METADATA, _METADATA_HOST = "GCE_METADATA_HOST", "metadata.google.internal"
@@ -102,7 +103,12 @@ def _explicit(environment: Mapping[str, str]) -> HostPlace | None:
         return HostPlace()
     if not coordinator:
         raise UsageError(f"{COORDINATOR}: not set, and there are {count} hosts. Set it to host:port of host 0.")
-    return HostPlace(_number(environment, HOST if HOST in environment else _JOB_INDEX), count, _with_port(coordinator))
+    if HOST in environment:
+        return HostPlace(_number(environment, HOST), count, _with_port(coordinator))
+    # Each slice of a JobSet is a Job, which counts its pods from 0.
+    slices = _number(environment, SLICES) if environment.get(SLICES) else 1
+    before = _number(environment, SLICE) * count // slices if slices > 1 else 0
+    return HostPlace(before + _number(environment, _JOB_INDEX), count, _with_port(coordinator))
 
 
 def _vertex(environment: Mapping[str, str]) -> HostPlace | None:
@@ -126,15 +132,15 @@ def _vertex(environment: Mapping[str, str]) -> HostPlace | None:
 def _tpu(environment: Mapping[str, str]) -> HostPlace | None:
     names = [name.strip() for name in environment.get(_TPU_NAMES, "").split(",") if name.strip()]
     # GKE sets the number also for a single slice; slices of one host each have one name, or none.
-    slices = _number(environment, _SLICES) if environment.get(_SLICES) else 1
+    slices = _number(environment, SLICES) if environment.get(SLICES) else 1
     if slices * max(len(names), 1) < 2:
         return None
     if slices == 1:
         return HostPlace(_number(environment, _TPU_INDEX), len(names), _with_port(names[0]))
-    first, number, hosts = environment.get(_FIRST, ""), _number(environment, _SLICE), max(len(names), 1)
+    first, number, hosts = environment.get(FIRST_HOST, ""), _number(environment, SLICE), max(len(names), 1)
     if not first or number >= slices:
         raise UsageError(
-            f"{_SLICE}: slice {number} of {slices}, and {_FIRST} is {first!r}. Count slices from 0, and set the "
+            f"{SLICE}: slice {number} of {slices}, and {FIRST_HOST} is {first!r}. Count slices from 0, and set the "
             f"address of host 0 of slice 0; or set {COORDINATOR}, {HOSTS} and {HOST}."
         )
     index = _number(environment, _TPU_INDEX) if hosts > 1 else 0

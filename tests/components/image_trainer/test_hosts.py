@@ -30,6 +30,11 @@ def vertex(pool, index, pools=None):
             HostPlace(0, 2, "a:8476"),
         ),
         ({"SHARDWRIGHT_COORDINATOR": "a", "SHARDWRIGHT_HOSTS": "1"}, HostPlace()),
+        # Each slice is a Job of its own.
+        (
+            {**SLICES, "SHARDWRIGHT_COORDINATOR": "a", "SHARDWRIGHT_HOSTS": "6", "JOB_COMPLETION_INDEX": "1"},
+            HostPlace(5, 6, "a:8476"),
+        ),
         (vertex("workerpool0", 0), HostPlace(0, 3, "chief:8476")),
         (vertex("workerpool1", 1), HostPlace(2, 3, "chief:8476")),
         (SLICE, HostPlace(1, 2, "t0.x:8476")),
