@@ -30,11 +30,11 @@ from shardwright.images import tf_ops
 from shardwright.images.encode_picture import encode_picture
 from shardwright.ingest import ingest
 from shardwright.loader.error_context import calls_at_once, threads_of_decoding
+from shardwright.loader.parse_example import decoder
 from shardwright.loader.profile import (
     ROUNDS,
     Rate,
     ceiling,
-    decoder,
     encoded_images,
     loading_memory,
     take_turns,

@@ -53,7 +53,7 @@ def resolve_encoding(recipe: TransformConfig, manifest: Manifest) -> tuple[Trans
     """
     if recipe.encoding != AUTO:
         return recipe, ""
-    images = sum(shard.records for shard in manifest.shards)
+    images = manifest.records
     encoding, reason = choose_encoding(recipe, images)
     stored = sum(shard.bytes for shard in manifest.shards) / max(1, images)
     note = f"transform.encoding: {encoding}, since {reason} (now {stored / 1e3:,.1f} KB an image on the disk)"

@@ -19,15 +19,18 @@ from tfx.dsl.components.base import base_beam_executor
 from tfx.proto import example_gen_pb2
 from tfx.types import artifact_utils
 
-from shardwright.components.image_transform import transformed_statistics as image_transform_statistics
-from shardwright.components.image_transform.train_figures import GraphPlan
 from shardwright.components.image_transform.transform_images import commit_transformed, write_graph, write_transformed
 from shardwright.components.image_transform.transform_plan import TransformPlan, open_staging, plan_transform
 from shardwright.components.image_transform.transform_recipe import read_recipe
+from shardwright.components.image_transform.transformed_statistics import (
+    SCHEMA_NAME,
+    render_post_schema,
+    statistics_file,
+    write_statistics,
+)
 from shardwright.components.runtime.artifacts import flushed_outputs
 from shardwright.components.runtime.beam import reachable, spread, staging_root
 from shardwright.components.runtime.joined_examples import SOURCE, newest_examples, open_all, set_span, span_of
-from shardwright.dataset.reader import ImageDataset
 from shardwright.errors import CheckFailed
 from shardwright.running.progress import print_note
 from shardwright.staging.staging import Staging
@@ -68,8 +71,13 @@ class Executor(base_beam_executor.BaseBeamExecutor):
         with staging.locked(), tempfile.TemporaryDirectory(prefix="shardwright-") as made:
             graph_plan = write_transformed(source, plan, staging, self._spread)
             self._statistics(plan, staging, Path(made, "statistics"))
-            write_graph(plan, staging, graph_plan, _parents(source, input_dict), Path(made, "graph"))
-            _write_schema(source, plan, graph_plan, Path(made, "schema"))
+            parents = {"examples": source.manifest.digest}
+            if input_dict.get("schema"):  # Outside a pipeline there is none.
+                schema = os.path.join(artifact_utils.get_single_uri(input_dict["schema"]), SCHEMA_NAME)
+                parents["schema"] = hash_bytes(read_bytes(schema)).content_id.hex()
+            write_graph(plan, staging, graph_plan, parents, Path(made, "graph"))
+            schema_text = render_post_schema(source.manifest, plan, graph_plan.size)
+            write_text(Path(made, "schema") / SCHEMA_NAME, schema_text)
             put_folder(Path(made, "graph"), outputs["transform_graph"].uri)
             put_folder(Path(made, "statistics"), outputs["post_transform_stats"].uri)
             put_folder(Path(made, "schema"), outputs["post_transform_schema"].uri)
@@ -92,34 +100,9 @@ class Executor(base_beam_executor.BaseBeamExecutor):
 
     def _statistics(self, plan: TransformPlan, staging: Staging, folder: Path) -> None:
         with self._make_beam_pipeline() as pipeline:
-            image_transform_statistics.write_statistics(pipeline, plan.totals, staging)
+            write_statistics(pipeline, plan.totals, staging)
         for split in plan.totals:
-            name = image_transform_statistics.statistics_file(split)
+            name = statistics_file(split)
             if not staging.is_shared(name):
                 raise CheckFailed(f"{staging.location(name)}: Beam's workers have not written it. Run it again.")
             write_bytes(folder / name, read_bytes(staging.location(name)))
-
-
-def _write_schema(source: ImageDataset, plan: TransformPlan, graph_plan: GraphPlan, folder: Path) -> None:
-    schema = image_transform_statistics.render_post_schema(
-        plan.recipe,
-        source.manifest.features,
-        plan.stored,
-        plan.texts,
-        task=plan.dataset.task,
-        classes=plan.dataset.classes,
-        labels=str(plan.dataset.labels),
-        size=graph_plan.size,
-    )
-    write_text(folder / image_transform_statistics.SCHEMA_NAME, schema)
-
-
-def _parents(source: ImageDataset, input_dict: dict[str, list[Any]]) -> dict[str, str]:
-    parents = {"examples": source.manifest.digest}
-    if input_dict.get("schema"):
-        # Outside a pipeline there is no schema.
-        schema = os.path.join(
-            artifact_utils.get_single_uri(input_dict["schema"]), image_transform_statistics.SCHEMA_NAME
-        )
-        parents["schema"] = hash_bytes(read_bytes(schema)).content_id.hex()
-    return parents

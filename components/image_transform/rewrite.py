@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import NamedTuple
 
-import numpy as np
 import tensorflow as tf
 from PIL import Image
 
@@ -75,16 +74,14 @@ def make_picture(encoded: bytes, header: ImageHeader, plan: Geometry, recipe: Tr
         ImageError: it cannot be decoded, or the result cannot be encoded.
     """
     try:
-        decoded = tf_ops.decode_planned(tf.constant(encoded), plan, jpeg=header.format == "jpeg")
+        values = tf_ops.decode_planned(encoded, plan, jpeg=header.format == "jpeg")
     except tf.errors.InvalidArgumentError:
         # TensorFlow's message has numbers that change from run to run; the ledger must not change.
         reason = f"the header is sound, but these {len(encoded)} bytes of {header.format} cannot be decoded"
         raise ImageError("undecodable", reason) from None
-    # The tensor's own memory: `numpy()` would copy it.
-    values = np.frombuffer(memoryview(decoded), np.uint8).reshape(plan.height, plan.width, 3)
     if recipe.encoding == "jpeg" and header.orientation == 1 and recipe.chroma in tf_ops.JPEG_CHROMA:
         # The same bytes as below, but without Python's lock.
-        data = tf_ops.encode_jpeg(decoded, recipe.quality, optimize=recipe.optimize, chroma=recipe.chroma)
+        data = tf_ops.encode_jpeg(values, recipe.quality, optimize=recipe.optimize, chroma=recipe.chroma)
         return Picture(plan, data, ImageHeader("jpeg", plan.height, plan.width, 3, 1), channel_sums(values))
     data, written = encode_image(
         Image.fromarray(values),
@@ -140,9 +137,21 @@ def transform_shard(
         DatasetError: the file is damaged, or has been replaced.
     """
     extra = (figures_file(planned), sums_file(planned))
-    payloads = (payload for _, payload in iter_records(source, checksum))
-    outcomes = _outcomes(staging, planned, payloads, how, threads)
-    return staging.write_shard(planned, outcomes, further=extra, facts=facts).info.records
+
+    def outcomes() -> Iterator[RecordResult]:
+        scalars: list[bytes] = []
+        sums = Sums({}, [], {})
+        payloads = (payload for _, payload in iter_records(source, checksum))
+        for outcome, made in rewritten(payloads, how, threads):
+            if made is not None:
+                scalars.append(made.scalars)
+                sums.add(made.figures, made.inputs)
+            yield outcome
+        # Runs after the last outcome, before the shard counts as finished.
+        for name, data in zip(extra, (encode_figures(scalars), encode_sums(sums)), strict=True):
+            staging.write_file(name, data)
+
+    return staging.write_shard(planned, outcomes(), further=extra, facts=facts).info.records
 
 
 class TransformedRecord(NamedTuple):
@@ -157,21 +166,6 @@ class TransformedRecord(NamedTuple):
     scalars: bytes
     figures: Figures
     inputs: dict[str, list[bytes]]
-
-
-def _outcomes(
-    staging: Staging, planned: PlannedShard, payloads: Iterable[bytes], how: ShardTransform, threads: int | None
-) -> Iterator[RecordResult]:
-    scalars: list[bytes] = []
-    sums = Sums({}, [], {})
-    for outcome, made in rewritten(payloads, how, threads):
-        if made is not None:
-            scalars.append(made.scalars)
-            sums.add(made.figures, made.inputs)
-        yield outcome
-    # Runs after the last outcome, before the shard counts as finished.
-    staging.write_file(figures_file(planned), encode_figures(scalars))
-    staging.write_file(sums_file(planned), encode_sums(sums))
 
 
 def rewritten(
@@ -261,12 +255,11 @@ def _finished(
     stored = how.stored.apply({**features, "image/encoded": picture.data})
     entries = encode.encode_entries(stored)
     scalars = {name: entry for name, entry in entries.items() if name in how.stored.scalars}
-    inputs = {CLASSES: _texts(features[CLASSES])} if CLASSES in features else {}
+    shown = features.get(CLASSES, ())
+    names = [
+        text for text in (shown.values if isinstance(shown, encode.TypedList) else (shown,)) if isinstance(text, bytes)
+    ]
+    inputs = {CLASSES: names} if CLASSES in features else {}
     figures = Figures(*picture.sums, (picture.plan.height, picture.plan.width), present, area)
     made = TransformedRecord(encode.join_entries(scalars), figures, inputs)
     return RecordResult(opened.key, encode.join_entries(entries)), made
-
-
-def _texts(value: encode.FeatureValue) -> list[bytes]:
-    values = value.values if isinstance(value, encode.TypedList) else (value,)
-    return [text for text in values if isinstance(text, bytes)]

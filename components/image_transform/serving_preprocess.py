@@ -64,7 +64,11 @@ def as_ingested(encoded: Tensor, options: Mapping[str, Any]) -> Tensor:
     def made() -> Tensor:
         image = _turned(tf_ops.decode(encoded), turn)
         sides = tf.shape(image, tf.int64)[:2]
-        height, width = _wanted(images, sides[0], sides[1])
+        height, width = sides[0], sides[1]  # Those that the ingest stores.
+        if isinstance(images.size, int):
+            height, width = tf_ops.longest_side(height, width, images.size)
+        elif images.size is not None:
+            height, width = (tf.constant(side, tf.int64) for side in images.size)
         fits = tf.reduce_all(sides == tf.stack([height, width]))
         policy = "stretch" if images.resize == "longest_side" else images.resize
         if images.resize != "keep":
@@ -100,15 +104,6 @@ def exif_orientation(encoded: Tensor) -> Tensor:
     octets = tf.io.decode_raw(encoded, tf.uint8)
     begin, end = tf.cond(tf_ops.is_jpeg(encoded), lambda: _jpeg_block(octets), lambda: _png_block(octets))
     return _tiff_orientation(octets[begin:end])
-
-
-def _wanted(images: ImagesConfig, height: Tensor, width: Tensor) -> tuple[Tensor, Tensor]:
-    """Returns the size that the ingest stores, int64 scalars."""
-    if isinstance(images.size, int):
-        return tf_ops.longest_side(height, width, images.size)
-    if images.size is not None:
-        return tf.constant(images.size[0], tf.int64), tf.constant(images.size[1], tf.int64)
-    return height, width
 
 
 def _turned(image: Tensor, orientation: Tensor) -> Tensor:

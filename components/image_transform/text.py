@@ -105,18 +105,15 @@ def outputs(places: Tensor, name: str, config: TextConfig) -> dict[str, Tensor]:
         return {f"{name}/ids": ids.to_tensor(PADDING, shape=[None, config.length])}
     known = tf.ragged.boolean_mask(places, places >= 0)
     if config.output == DENSE:
-        return {f"{name}/dense": _counted(known, config.vocabulary)}
+        cells = tf.stack([tf.cast(known.value_rowids(), tf.int64), known.values], axis=1)
+        shape = tf.stack([known.nrows(tf.int64), config.vocabulary])
+        counts = tf.scatter_nd(cells, tf.ones_like(known.values, tf.float32), shape)
+        return {f"{name}/dense": tf.ensure_shape(counts, [None, config.vocabulary])}
     # Sorted by row and place, equal words are neighbors and are counted.
     rows, count = tf.cast(known.value_rowids(), tf.int64), known.nrows(tf.int64)
     both, _, times = tf.unique_with_counts(tf.sort(rows * config.vocabulary + known.values), tf.int64)
     begins = [tf.RaggedTensor.from_value_rowids(part, both // config.vocabulary, count) for part in (both, times)]
     return {f"{name}/indices": begins[0] % config.vocabulary, f"{name}/counts": begins[1]}
-
-
-def _counted(known: Tensor, words: int) -> Tensor:
-    cells = tf.stack([tf.cast(known.value_rowids(), tf.int64), known.values], axis=1)
-    shape = tf.stack([known.nrows(tf.int64), words])
-    return tf.ensure_shape(tf.scatter_nd(cells, tf.ones_like(known.values, tf.float32), shape), [None, words])
 
 
 def text_values(name: str, text: Text, texts: Any) -> dict[str, FeatureValue]:

@@ -21,7 +21,7 @@ from __future__ import annotations
 import json
 import tempfile
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -66,7 +66,12 @@ def write_transform_graph(
         for name, asset in assets.items():
             write_bytes(asset, read_bytes(plan.texts[name].vocabulary))
         module = tf.Module()
-        module.tables = {name: _table(asset) for name, asset in assets.items()}
+        # From the words of a file to their lines, and to -1 from all others.
+        index, form = tf.lookup.TextFileIndex, (tf.string, tf.lookup.TextFileIndex.WHOLE_LINE, tf.int64)
+        places = {
+            name: tf.lookup.TextFileInitializer(str(asset), *form, index.LINE_NUMBER) for name, asset in assets.items()
+        }
+        module.tables = {name: tf.lookup.StaticHashTable(lines, -1) for name, lines in places.items()}
         inputs: dict[str, Any] = {IMAGE_INPUT: tf.TensorSpec([None], tf.string)}
         inputs |= {name: tf.SparseTensorSpec([None, None], tf.string) for name in plan.texts}
         if plan.classes and plan.labels != NONE:
@@ -93,8 +98,12 @@ def _transformed(
 ) -> dict[str, Any]:
     images = inputs[IMAGE_INPUT]
     figures = {name: tf.constant(values, tf.int64) for name, values in sums.items()}
-    mean, std = _moments(figures["channel_sum"], figures["channel_square_sum"], figures[PIXELS])
-    figures |= {"mean": mean, "std": std}
+    total, squares, count = (
+        tf.cast(figures[name], tf.float64) for name in ("channel_sum", "channel_square_sum", PIXELS)
+    )
+    mean = total / count
+    variance = tf.maximum(squares / count - tf.square(mean), 0.0)
+    figures |= {"mean": tf.cast(mean, tf.float32), "std": tf.cast(tf.sqrt(variance), tf.float32)}
     made = {_PREFIX + name: tf.tile(value[tf.newaxis], [tf.size(images), 1]) for name, value in figures.items()}
     made[IMAGE_OUTPUT] = _images(images, plan)
     if CLASSES in inputs:
@@ -106,20 +115,6 @@ def _transformed(
             key: value.to_sparse() if isinstance(value, tf.RaggedTensor) else value for key, value in stored.items()
         }
     return made
-
-
-def _table(words: Path) -> Any:
-    """Returns a table from the words of a file to their lines, and to -1 from all others."""
-    line = tf.lookup.TextFileIndex.LINE_NUMBER
-    places = tf.lookup.TextFileInitializer(str(words), tf.string, tf.lookup.TextFileIndex.WHOLE_LINE, tf.int64, line)
-    return tf.lookup.StaticHashTable(places, -1)
-
-
-def _moments(total: Any, squares: Any, pixel_count: Any) -> tuple[Any, Any]:
-    count = tf.cast(pixel_count, tf.float64)
-    mean = tf.cast(total, tf.float64) / count
-    variance = tf.maximum(tf.cast(squares, tf.float64) / count - tf.square(mean), 0.0)
-    return tf.cast(mean, tf.float32), tf.cast(tf.sqrt(variance), tf.float32)
 
 
 def _images(encoded: Any, plan: GraphPlan) -> Any:
@@ -147,11 +142,12 @@ def _labels(texts: Any, classes: Sequence[str]) -> Any:
 
 def _schema(features: Mapping[str, Any]) -> str:
     """Returns the text of a `tensorflow.metadata.v0.Schema`; an example may lack the values of a sparse tensor only."""
-    return "".join(f"feature {{\n{''.join(_feature(name, features[name]))}}}\n" for name in sorted(features))
-
-
-def _feature(name: str, tensor: Any) -> Iterable[str]:
-    yield f'  name: "{text_encoding.CEscape(name.encode("utf-8"), as_utf8=False)}"\n  type: {_TYPES[tensor.dtype]}\n'
-    if not isinstance(tensor, tf.SparseTensorSpec | tf.SparseTensor):
-        dims = "".join(f"    dim {{\n      size: {side}\n    }}\n" for side in tensor.shape[1:])
-        yield f"  presence {{\n    min_fraction: 1.0\n  }}\n  shape {{\n{dims}  }}\n"
+    text = ""
+    for name, tensor in sorted(features.items()):
+        text += f'feature {{\n  name: "{text_encoding.CEscape(name.encode("utf-8"), as_utf8=False)}"\n'
+        text += f"  type: {_TYPES[tensor.dtype]}\n"
+        if not isinstance(tensor, tf.SparseTensorSpec | tf.SparseTensor):
+            dims = "".join(f"    dim {{\n      size: {side}\n    }}\n" for side in tensor.shape[1:])
+            text += f"  presence {{\n    min_fraction: 1.0\n  }}\n  shape {{\n{dims}  }}\n"
+        text += "}\n"
+    return text

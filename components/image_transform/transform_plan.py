@@ -112,7 +112,13 @@ def plan_transform(source: ImageDataset, recipe: TransformConfig, max_rejects: f
         DatasetError: the input's features have foreign names or forms.
     """
     manifest = source.manifest
-    _check_foreign(source)
+    problem = ""
+    if manifest.names or manifest.recipe.get("features"):
+        problem = "its features have the names of a preset or of features.map. Ingest without the section features"
+    elif manifest.encoding in ("tensor", "raw"):
+        problem = f"its images are stored as {manifest.encoding}. Ingest with images.encoding: jpeg, png or keep"
+    if problem:
+        raise DatasetError(f"{source.root}: cannot be transformed: {problem}.")
     recipe, note = resolve_encoding(recipe, manifest)
     # Options that serving cannot repeat are refused before anything is written.
     ingest_image_options(source.manifest.recipe)
@@ -125,7 +131,7 @@ def plan_transform(source: ImageDataset, recipe: TransformConfig, max_rejects: f
         parent=manifest.digest,
         features=stored.kinds,
         names=stored.names,
-        inputs=sum(shard.records for shard in manifest.shards),
+        inputs=manifest.records,
         shards=planned_shards([shard.split for shard in manifest.shards]),
         max_rejects=max_rejects,
         labels=manifest.labels,
@@ -136,15 +142,3 @@ def plan_transform(source: ImageDataset, recipe: TransformConfig, max_rejects: f
 def plan_of_config(source: ImageDataset, config: Config) -> TransformPlan:
     """Plans the transform of a configuration; see `plan_transform`."""
     return plan_transform(source, config.transform.effective(config.task), config.rejects.max_fraction)
-
-
-def _check_foreign(source: ImageDataset) -> None:
-    recipe = source.manifest.recipe
-    stored_as = recipe.get("images", {}).get("encoding", "keep")
-    problem = ""
-    if source.manifest.names or recipe.get("features"):
-        problem = "its features have the names of a preset or of features.map. Ingest without the section features"
-    elif stored_as in ("tensor", "raw"):
-        problem = f"its images are stored as {stored_as}. Ingest with images.encoding: jpeg, png or keep"
-    if problem:
-        raise DatasetError(f"{source.root}: cannot be transformed: {problem}.")

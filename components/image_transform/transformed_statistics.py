@@ -6,8 +6,8 @@ and words, but not pixels and runs, whose statistics mean nothing.
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
+from itertools import accumulate, islice
 from typing import Any
 
 import apache_beam as beam
@@ -17,16 +17,16 @@ from tensorflow_metadata.proto.v0 import schema_pb2, statistics_pb2
 from tfx_bsl.coders.example_coder import ExamplesToRecordBatchDecoder
 
 from shardwright.components.image_transform.shard_figures import figures_file
+from shardwright.components.image_transform.transform_plan import TransformPlan
 from shardwright.components.runtime.tfdv_compat import StatisticsOfSplits
-from shardwright.config import TransformConfig
 from shardwright.config.transform import COUNTS, TextConfig
-from shardwright.dataset.dataset_schema import parse_schema, render_schema
-from shardwright.dataset.feature_presets import ONE_HOT, SIZE, StoredFeatures
+from shardwright.dataset.dataset_schema import FEATURE_TYPES, parse_schema, render_schema
+from shardwright.dataset.feature_presets import ONE_HOT, SIZE
+from shardwright.dataset.manifest import Manifest
 from shardwright.staging.staging import PlannedShard, Staging
 from shardwright.tfrecords.records import read_records
 
 STATISTICS_NAME, SCHEMA_NAME = "FeatureStats.pb", "schema.pbtxt"
-_TYPES = {"bytes": schema_pb2.BYTES, "int64": schema_pb2.INT, "float32": schema_pb2.FLOAT}
 _IMAGE = "image/encoded"
 _BATCH = 1000
 
@@ -56,20 +56,16 @@ def statistics_file(split: str) -> str:
     return f"Split-{split}/{STATISTICS_NAME}"
 
 
-def _planned(number: int, shards: Mapping[str, int]) -> PlannedShard:
-    """Returns a shard by its number among those of all splits."""
-    for split, total in shards.items():
-        if number < total:
-            return PlannedShard(split, number, total)
-        number -= total
-    raise IndexError(number)
-
-
 def _batches(number: int, shards: Mapping[str, int], staging: Staging) -> Iterator[tuple[str, pa.RecordBatch]]:
-    shard = _planned(number, shards)
+    begins = accumulate(shards.values(), initial=0)
+    shard = next(
+        PlannedShard(split, number - begin, total)
+        for (split, total), begin in zip(shards.items(), begins, strict=False)
+        if number < begin + total
+    )
     decoder = ExamplesToRecordBatchDecoder()
     records = (record for _, record in read_records(staging.location(figures_file(shard))))
-    while batch := list(itertools.islice(records, _BATCH)):
+    while batch := list(islice(records, _BATCH)):
         yield shard.split, decoder.DecodeBatch(batch)
 
 
@@ -84,45 +80,31 @@ def _keep(made: tuple[str, statistics_pb2.DatasetFeatureStatisticsList], staging
     staging.share(statistics_file(split), statistics.SerializeToString(deterministic=True))
 
 
-def render_post_schema(
-    recipe: TransformConfig,
-    features: Mapping[str, str],
-    stored: StoredFeatures,
-    texts: Mapping[str, TextConfig],
-    *,
-    task: str,
-    classes: Sequence[str],
-    labels: str,
-    size: tuple[int, int] | None,
-) -> str:
+def render_post_schema(source: Manifest, plan: TransformPlan, size: tuple[int, int] | None) -> str:
     """Returns the schema of the transformed examples as a text proto, without inference from data.
 
     Args:
-        recipe: the options.
-        features: name -> kind of the ingested features.
-        stored: forms of the stored features.
-        texts: feature -> its text options.
-        task: `segmentation` or `classification`.
-        classes: names in the order of their indices.
-        labels: kind of labels, see `Manifest.labels`.
+        source: the manifest of the ingested dataset.
+        plan: of the transform.
         size: height and width of all images; `None` if they differ.
     """
-    rendered = parse_schema(render_schema(task, classes, labels, features), "the schema")
-    known = {feature.name: feature for feature in rendered.feature}
+    classes = plan.dataset.classes
+    rendered = render_schema(plan.dataset.task, classes, str(plan.dataset.labels), source.features)
+    known = {feature.name: feature for feature in parse_schema(rendered, "the schema").feature}
     schema = schema_pb2.Schema()
-    for ours, (name, kind, form) in stored.stored.items():
+    for ours, (name, kind, form) in plan.stored.stored.items():
         made = schema.feature.add()
         if ours in known and form == "same":
             made.CopyFrom(known[ours])
         else:
             made.value_count.min = 0
-        made.name, made.type = name, _TYPES[kind]
+        made.name, made.type = name, FEATURE_TYPES[kind]
         if form == "png":
             _fix_length(made, 1)
             made.image_domain.SetInParent()
         else:
-            _describe(made, ours, recipe.encoding, size, len(classes))
-    _describe_texts(schema, texts)
+            _describe(made, ours, plan.recipe.encoding, size, len(classes))
+    _describe_texts(schema, plan.texts)
     return text_format.MessageToString(schema, as_utf8=True)
 
 

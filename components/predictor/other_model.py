@@ -25,8 +25,9 @@ from shardwright.config.images import KEEP
 from shardwright.config.loader import NORMALIZATIONS
 from shardwright.dataset.manifest import MULTI
 from shardwright.dataset.reader import ImageDataset
+from shardwright.dataset.train_statistics import dataset_statistics
 from shardwright.errors import CheckFailed, DatasetError, UsageError
-from shardwright.loader.dataset_info import dataset_statistics, image_size
+from shardwright.loader.dataset_info import image_size
 
 KERAS_SUFFIX = ".keras"
 STRETCH = "stretch"

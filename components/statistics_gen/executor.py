@@ -20,7 +20,7 @@ from tfx_bsl.arrow import table_util
 from shardwright.components.runtime.artifacts import flushed_outputs
 from shardwright.components.runtime.joined_examples import as_artifact, newest_examples, open_all, span_of
 from shardwright.components.runtime.tfdv_compat import Slicer, StatisticsOfSplits
-from shardwright.dataset.dataset_schema import class_features, identity_features, nearly_distinct
+from shardwright.dataset.dataset_schema import FEATURE_TYPES, class_features, identity_features, nearly_distinct
 from shardwright.dataset.reader import ImageDataset
 from shardwright.errors import UsageError
 from shardwright.report.samples import key_folder
@@ -33,7 +33,6 @@ FEATURES = "features"
 # 1: a feature that the examples lack is an error.
 REQUIRED = "required"
 STATISTICS_FILE = "FeatureStats.pb"
-_TYPES = {"bytes": schema_pb2.BYTES, "int64": schema_pb2.INT, "float32": schema_pb2.FLOAT}
 _CLASSES, _KEY, _PIXELS = "image/class/text", "image/key", "image/encoded"
 
 
@@ -105,7 +104,7 @@ class Executor(base_beam_executor.BaseBeamExecutor):
         # Features outside the schema are not parsed: no pixel is copied.
         schema = schema_pb2.Schema()
         for name in features:
-            schema.feature.add(name=name, type=_TYPES[dataset.manifest.features[name]])
+            schema.feature.add(name=name, type=FEATURE_TYPES[dataset.manifest.features[name]])
         splits = artifact_utils.decode_split_names(examples.split_names)
         # A URL is not a `Path`: on a bucket, as on Dataflow, only Beam reads and writes.
         files = {

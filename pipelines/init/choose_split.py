@@ -96,12 +96,9 @@ def _stated(source: str, config: SplitConfig, counts: Mapping[str, int]) -> Chos
     shares = {name: round(count / total, 4) for name, count in counts.items()}
     shares["train"] = round(1 - sum(share for name, share in shares.items() if name != "train"), 4)
     lists = config.from_lists and {name: path for name, path in config.from_lists.items() if name in counts}
-    comment = f"predefined: {source} states the splits ({_shown(counts)})."
+    shown = ", ".join(f"{name} {count:,}" for name, count in counts.items())
+    comment = f"predefined: {source} states the splits ({shown})."
     return ChosenSplit(replace(config, ratios=shares, from_lists=lists), counts, comment, True)
-
-
-def _shown(counts: Mapping[str, int]) -> str:
-    return ", ".join(f"{name} {count:,}" for name, count in counts.items())
 
 
 def _options(config: SplitConfig) -> dict[str, Any]:

@@ -85,34 +85,23 @@ def _find_class_file(
             files.setdefault(os.path.dirname(key), []).append(key)
     near = [key for folder, keys in files.items() if folder in places and len(keys) <= _MOST_FILES for key in keys]
     near += [key for folder, keys in files.items() if folder not in places and split_word(folder) for key in keys]
-    found: dict[str, dict[str, int | None]] = {}
+    found: dict[str, dict[str, int]] = {}
     for path in (os.path.join(inventory.root, key) for key in near):
         with suppress(ShardwrightError, OSError):
             classes = {} if is_remote(path) or os.path.getsize(path) > _MOST_BYTES else read_classes(path, "")
             if len(classes) > 1 and None in classes.values() and _is_background(next(iter(classes))):
                 classes = {name: number for number, name in enumerate(classes)}
             if max(numbers) < COLOR:  # Gray values.
-                classes = {name: _gray(number) for name, number in classes.items()}
-            if classes and None not in classes.values() and set(numbers) <= set(classes.values()):
-                found[path] = {
-                    name: number for name, number in classes.items() if number in numbers or not _is_background(name)
-                }
+                grays = {COLOR + 0x010101 * value: value for value in range(256)}
+                classes = {name: grays.get(number or 0, number) for name, number in classes.items()}
+            known = {name: number for name, number in classes.items() if number is not None}
+            if known == classes and set(numbers) <= set(known.values()):
+                found[path] = {name: n for name, n in known.items() if n in numbers or not _is_background(name)}
     named = list(found.values())
     if not named or named.count(named[0]) < len(named):
         return None
-    return next(iter(found)), {name: _shown(value) for name, value in named[0].items()}
-
-
-def _gray(number: int | None) -> int | None:
-    """Returns the value of a color of equal parts; other numbers as they are."""
-    value = number - COLOR if number is not None else -1
-    return value & 255 if value >= 0 and value % 0x010101 == 0 else number
+    return next(iter(found)), {name: show_value(value) if value >= COLOR else value for name, value in named[0].items()}
 
 
 def _is_background(name: str) -> bool:
     return special_label(name, None) == BACKGROUND
-
-
-def _shown(value: int | None) -> int | str:
-    assert value is not None, "every class has a number"
-    return show_value(value) if value >= COLOR else value

@@ -15,10 +15,10 @@ from shardwright.errors import Reading, UsageError
 from shardwright.formats.base import SEGMENTATION, shorten
 from shardwright.formats.class_folders import BY_FOLDER, CLASS_FOLDERS, FILE_NAME, IMAGES_ALONE
 from shardwright.formats.image_names import base_stem
+from shardwright.formats.mask_names import MASK_WORDS
 from shardwright.label_formats import WITHOUT_PATH
 from shardwright.pipelines.init.image_sample import find_masks
 from shardwright.pipelines.init.inventory import (
-    MASK_WORDS,
     Inventory,
     is_aside,
     is_derived,
@@ -39,6 +39,14 @@ from shardwright.pipelines.init.read_trial import (
 
 # The folder that an image lies in, whatever is above.
 _INNERMOST = r"(?P<label>[^/]+)/[^/]+$"
+# Kinds of masks of an image in one folder.
+_MOST_AFFIXES = 3
+# Parts of a collection, by who or what was recorded, or when.
+_RECORDED = re.compile(
+    r"(?:batch|part|patient|subject|video|seq(?:uence)?|scene|session|case|chunk|clip|camera|cam|site|flight|day|week|"
+    r"month)[ _-]?\d+|(?:19|20)\d\d(?:[_.-]?(?:0[1-9]|1[0-2])(?:[_.-]?[0-3]\d)?)?|\d{3}[A-Z][A-Z0-9_]{4}",
+    re.I,
+)
 # A folder of images below each class, or below some parts of a set.
 _PARTS = re.compile(r"(?:im(?:age)?s?|imgs?|pictures?|photos?|masks?|labels?|annotations?)", re.I)
 
@@ -60,7 +68,7 @@ def check_classes(found: DetectedInput, inventory: Inventory | None, given: Mapp
     classes = found.surveyed.survey.classes
     if {FORMAT, CLASSES} & set(given) or found.format not in WITHOUT_PATH or found.format == TFRECORD:
         return found
-    _check_masks(found)
+    check_masks(found)
     loose = [r for r in found.surveyed.rejected.values() if r.code in ("no_class_folder", "no_label")]
     if classes and loose and EXCLUDE not in given and all(map(is_aside, classes)):
         asides = {key.split(name)[0] + name for key in found.explained for name in classes if f"{name}/" in key}
@@ -71,6 +79,9 @@ def check_classes(found: DetectedInput, inventory: Inventory | None, given: Mapp
         _check_names(found, classes, len(loose))
         if inventory is not None and not inventory.spans and IMAGES not in given:
             _check_copies(found, inventory)
+        if all(map(_RECORDED.fullmatch, classes)):
+            problem = f"the folders are called after parts of a collection: {shorten(classes)}. Are these the classes?"
+            raise UsageError(f"{found.options[IMAGES]}: {problem}").with_readings(IMAGES_ALONE, BY_FOLDER)
     return found
 
 
@@ -154,7 +165,7 @@ def _check_copies(found: DetectedInput, inventory: Inventory) -> None:
     ).with_readings(*several)
 
 
-def _check_masks(found: DetectedInput) -> None:
+def check_masks(found: DetectedInput) -> None:
     """Checks that no masks are among the images.
 
     Raises:
@@ -173,16 +184,22 @@ def _check_masks(found: DetectedInput) -> None:
         of_masks, of_images = (os.path.join(images, next(iter(one))) for one in folders)
         pair = {TASK: SEGMENTATION, IMAGES: of_images, PATH: of_masks}
         readings.append(Reading(f"{of_masks} has the masks of {of_images}", pair))
-    if suffix := _common_suffix(masks, photographs):
-        pattern = f"(?P<image>[^/]+){re.escape(suffix)}$"
-        together = {TASK: SEGMENTATION, PATH: images, REGEX: pattern}
-        readings.append(Reading(f"files that end with {suffix} are masks", together))
+    affixes = _affixes(masks, keys)
+    for before, behind in affixes:
+        pattern = rf"(?:^|/){re.escape(before)}(?P<image>[^/]+){re.escape(behind)}$"
+        options: dict[str, Any] = {TASK: SEGMENTATION, PATH: images, REGEX: pattern}
+        if others := sorted(f"{one}*{other}.*" for one, other in affixes if (one, other) != (before, behind)):
+            options[EXCLUDE] = [*others, *(f"**/{other}" for other in others)]
+        form = (
+            f"begin with {before}" if not behind else f"end with {behind}" if not before else f"are {before}*{behind}"
+        )
+        readings.append(Reading(f"files that {form} are masks", options))
     # Files that are named like photographs, or after masks, are neither a class nor images alone.
     stems = set(map(base_stem, photographs))
     named = [key for key in masks if MASK_WORDS.search(key) or is_derived(base_stem(key), stems)]
     no_class = is_in_one_place(found) or any(map(is_kind_of_masks, classes))
     alone = [BY_FOLDER] if found.format == CLASS_FOLDERS and not named and not no_class else []
-    alone += [] if named or any(base_stem(key) in stems for key in masks) else [IMAGES_ALONE]
+    alone += [] if named or affixes or any(base_stem(key) in stems for key in masks) else [IMAGES_ALONE]
     raise UsageError(
         f"{images}: {len(masks)} of {len(masks) + len(photographs)} files that were looked at have few colors, as "
         f"masks do: {shorten(masks)}; others are photographs: {shorten(photographs)}. Give them as annotations: init "
@@ -190,9 +207,18 @@ def _check_masks(found: DetectedInput) -> None:
     ).with_readings(*readings, *alone)
 
 
-def _common_suffix(masks: Sequence[str], photographs: Sequence[str]) -> str:
-    """Returns what the names of most masks end with and no photograph's does, such as `_mask`; or an empty text."""
-    endings = Counter(found[0] for key in masks if (found := re.search(r"[_.-][^_./-]+$", os.path.splitext(key)[0])))
-    suffix, count = max(endings.items(), key=lambda entry: entry[1], default=("", 0))
-    others = any(os.path.splitext(key)[0].endswith(suffix) for key in photographs)
-    return suffix if suffix and 2 * count >= len(masks) and not others and not suffix[1:].isdigit() else ""
+def _affixes(masks: Sequence[str], keys: Sequence[str]) -> list[tuple[str, str]]:
+    """Returns what names of masks have before and behind that of an image, such as `_mask`, the most common first."""
+    stems = set(map(base_stem, keys))
+    found: Counter[tuple[str, str]] = Counter()
+    for mask in map(base_stem, masks):
+        cuts = [
+            (i, k)
+            for i in range(len(mask))
+            for k in range(len(mask), i, -1)
+            if mask[i:k] in stems and k - i < len(mask)
+        ]
+        if cuts:
+            begin, end = max(cuts, key=lambda cut: cut[1] - cut[0])
+            found[mask[:begin], mask[end:]] += 1
+    return [affix for affix, count in found.most_common(_MOST_AFFIXES) if count > len(masks) // (2 * _MOST_AFFIXES)]

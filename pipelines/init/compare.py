@@ -19,7 +19,7 @@ from shardwright.formats.base import shorten
 from shardwright.formats.detect import NUMBERS
 from shardwright.formats.mask_names import common_start
 from shardwright.formats.rows import CsvFormat
-from shardwright.pipelines.init.hypotheses import propose
+from shardwright.pipelines.init.hypotheses import PHOTOGRAPHS, propose
 from shardwright.pipelines.init.inventory import Inventory, folders_above, is_aside, is_in, is_kind_of_masks
 from shardwright.pipelines.init.read_trial import (
     EXCLUDE,
@@ -82,11 +82,10 @@ class Trial:
 
     @property
     def chosen(self) -> Mapping[str, Any]:
-        """Returns the options that choose these annotations; of several files, with their images."""
-        several = self.best is not None and not isinstance(self.best.options.get(PATH), str)
-        return (
-            {path: self.best.options[path] for path in (IMAGES, PATH)} if several and self.best else {PATH: self.path}
-        )
+        """Returns the options that choose these annotations; of several files or folders, with their images."""
+        if self.best is None or self.best.options.get(PATH) == self.path:
+            return {PATH: self.path}
+        return {path: self.best.options[path] for path in (IMAGES, PATH, EXCLUDE) if path in self.best.options}
 
     @property
     def explained(self) -> frozenset[str]:
@@ -110,15 +109,17 @@ def try_all(folder: str, inventory: Inventory | None, labels: str | None, given:
         return [alone]
     trials: dict[str, Trial] = {}
     proposals = propose(inventory.keys, None if labels is None else inventory.below(labels))
-    for images, below in dict.fromkeys(proposals):
+    for images, below, exclude, shown in dict.fromkeys(proposals):
         if inventory.spans and is_several(below):
             continue  # A path of spans is not a glob, too.
         path = labels if labels is not None or below is None else inventory.named(below)
         if path is None:
             return [read_alone(inventory.named(images), inventory, given)]
-        trial = trials.setdefault(path, Trial(path))
+        name = inventory.named(shown) if shown else path
+        trial = trials.setdefault(name, Trial(name))
         if trial.best is None or trial.best.missing or trial.error is not None:
-            trial.add({IMAGES: inventory.named(images), PATH: path, **given})
+            without = {EXCLUDE: list(exclude)} if exclude else {}
+            trial.add({IMAGES: inventory.named(images), PATH: path, **without, **given})
     return list(trials.values())
 
 
@@ -150,7 +151,12 @@ def choose(folder: str, trials: Sequence[Trial], given: Mapping[str, Any]) -> Tr
     """
     possible = _compare([trial for trial in trials if trial.is_possible], given)
     if len(possible) > 1:
-        raise _several(folder, possible)
+        paths = [str(trial.path) for trial in possible]
+        problem = f"{folder}: several files may be its annotations: {shorten(paths, len(paths))}."
+        raise UsageError(f"{problem} Name one of them after the folder.").with_readings(
+            *_as_classes(possible),
+            *(Reading(f"the annotations are {trial.path}", trial.chosen) for trial in possible),
+        )
     return next(iter(possible), trials[0])
 
 
@@ -173,6 +179,7 @@ def best_scope(trial: Trial) -> DetectedInput:
     if not even or len(of_split) == 1:
         return of_split[0] if even else best
     folders = [str(one.options[IMAGES]) for one in (best, *even)]
+    folders.sort(key=lambda folder: not PHOTOGRAPHS.search(os.path.basename(folder)))
     raise UsageError(f"{trial.path}: fits the images of {' and '.join(folders)} alike. Choose one.").with_readings(
         *(Reading(f"the images are those of {images}", {IMAGES: images, PATH: trial.path}) for images in folders)
     )
@@ -239,15 +246,6 @@ def _is_referred_to(folder: str | None, possible: Sequence[Trial]) -> bool:
         if attached is not None and any(attached.path(i).startswith(inside) for i in range(len(attached.keys))):
             return True
     return False
-
-
-def _several(folder: str, possible: Sequence[Trial]) -> UsageError:
-    paths = [trial.path for trial in possible if trial.path is not None]
-    problem = f"{folder}: several files may be its annotations: {shorten(paths, len(paths))}. Name one of them after"
-    return UsageError(f"{problem} the folder.").with_readings(
-        *_as_classes(possible),
-        *(Reading(f"the annotations are {trial.path}", trial.chosen) for trial in possible if trial.path is not None),
-    )
 
 
 def _as_classes(possible: Sequence[Trial]) -> list[Reading]:

@@ -12,11 +12,12 @@ from typing import Any
 
 from shardwright.config.input import TFRECORD
 from shardwright.errors import ShardwrightError, UsageError
+from shardwright.formats.class_folders import IMAGES_ALONE
 from shardwright.formats.detect import NUMBERS
 from shardwright.label_formats import WITHOUT_PATH
 from shardwright.pipelines.init.choose_split import choose_split
 from shardwright.pipelines.init.class_files import with_names
-from shardwright.pipelines.init.class_tree import check_classes, check_numbers, is_in_one_place
+from shardwright.pipelines.init.class_tree import check_classes, check_masks, check_numbers, is_in_one_place
 from shardwright.pipelines.init.compare import Trial, best_scope, choose, read_alone, try_all
 from shardwright.pipelines.init.image_sample import try_input
 from shardwright.pipelines.init.inventory import Inventory, is_aside, is_place
@@ -111,6 +112,8 @@ def _without_annotations(
             raise UsageError(f"{problem} {' '.join(errors[:_MOST_ERRORS])} {fix}")
         if found is None:
             assert alone.error is not None, "a hypothesis is read or has an error"
+            if IMAGES_ALONE in alone.error.readings:
+                check_masks(read_input({IMAGES: folder, **given, **IMAGES_ALONE.options}))
             raise alone.error
         return check_classes(found, inventory, given)
     except UsageError as error:

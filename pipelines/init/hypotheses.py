@@ -5,6 +5,7 @@
 | `JPEGImages/1.jpg`, `SegmentationClass/1.png` | `JPEGImages` | the folder: Pascal VOC |
 | `images/1.jpg`, `masks/1.png` | the folder without the masks' | the folder called after masks, if it is lossless |
 | `train/images/1.jpg`, `train/masks/1.png`, `val/images/2.jpg`, … | the folder | the folder: masks of several splits |
+| `train/rgb/1.jpg`, `train/gt/1.png`, `train/depth/1.png`, `val/…` | the folder | the folder, without each other kind |
 | `1/images/1.png`, `1/masks/1.png`, `1/masks/2.png` | the folder | the folder: a mask for each object |
 | `1.jpg`, `1_mask.png` or `1.png` | the folder | the folder: masks with a suffix, or of the same name |
 | `VOC2007/JPEGImages/1.jpg`, `VOC2012/JPEGImages/2.jpg`, … | the folder | the folder: Pascal VOC of several years |
@@ -28,12 +29,12 @@ from typing import NamedTuple
 from shardwright.config.split import split_word, stated_split
 from shardwright.dataset.outputs import is_below
 from shardwright.formats.export_record import FEATURES_FILE, IMAGES, RECORD_FILE
-from shardwright.formats.mask_names import object_masks, parallel_folders, suffix_pairs
+from shardwright.formats.mask_names import MASK_WORDS, object_masks, parallel_folders, suffix_pairs
 from shardwright.formats.pascal_voc import MASKS
 from shardwright.images.header import has_image_ending
 from shardwright.pipelines.init.inventory import (
+    DERIVED,
     LOSSLESS,
-    MASK_WORDS,
     common_folder,
     folders_above,
     is_aside,
@@ -48,6 +49,7 @@ _NO_ANNOTATIONS = re.compile(
     r"submission|requirements|package|dataset_info|metadata\.json$|^classes\.json$|class-descriptions|licen[cs]e",
     re.IGNORECASE,
 )
+PHOTOGRAPHS = re.compile(r"im(?:a)?ge?s?|photo|picture|rgb|frame|original|tissue|left", re.I)
 _VOC_IMAGES = "JPEGImages"
 _YEAR = re.compile(r"VOC20(?:0[5-9]|1[0-2])")
 _SPLIT_WORD = re.compile(r"[^\W_]+")
@@ -62,10 +64,14 @@ class Hypothesis(NamedTuple):
     Attributes:
         images: folder of the images.
         labels: table or folder of the annotations; `None` where folders or file names state classes.
+        exclude: for `input.exclude`: other pictures of the same images.
+        shown: what messages call the annotations, where that is not their path.
     """
 
     images: str
     labels: str | None
+    exclude: tuple[str, ...] = ()
+    shown: str = ""
 
 
 def propose(keys: Sequence[str], labels: str | None = None) -> list[Hypothesis]:
@@ -105,9 +111,12 @@ def propose(keys: Sequence[str], labels: str | None = None) -> list[Hypothesis]:
         whole = common_folder([f"{key.rsplit('/', 2)[0]}/" for key in inside])
         return [Hypothesis(whole, whole)]
     pictures = [key for key in keys if has_image_ending(key)]
+    if in_parts := _in_parts(pictures):
+        return in_parts
     parallel = parallel_folders(pictures)
     if parallel and all(is_below(folder, masks) for folder in parallel):
-        whole = common_folder([key for key in pictures if key.rpartition("/")[0] in {*parallel, *parallel.values()}])
+        paired = {*parallel, *(place.images for place in parallel.values())}
+        whole = common_folder([key for key in pictures if key.rpartition("/")[0] in paired])
         found = [Hypothesis(whole, whole)]
         masks = [folder for folder in masks if not any(is_below(one, [folder]) for one in parallel)]
     else:
@@ -120,6 +129,37 @@ def propose(keys: Sequence[str], labels: str | None = None) -> list[Hypothesis]:
     for table in _with_joined(tables(key for key in keys if not ending or not key.lower().endswith(ending)), keys):
         found += [Hypothesis(folder, table) for folder in _image_folders(images)]
     return found or [Hypothesis(_without_annotations(keys), None)]
+
+
+def _in_parts(pictures: Sequence[str]) -> list[Hypothesis]:
+    """Proposes each folder of masks with each of images, where the parts of a set have the same several folders."""
+    inside: dict[str, set[str]] = {}
+    for folder in {os.path.dirname(key) for key in pictures}:
+        part, _, kind = folder.rpartition("/")
+        inside.setdefault(part, set()).add(kind)
+    several = Counter(frozenset(kinds) for part, kinds in inside.items() if part and len(kinds) > 2)
+    kinds, count = max(several.items(), key=lambda entry: entry[1], default=(frozenset[str](), 0))
+    parts = [part for part in inside if inside[part] == kinds]
+    if count < 2 or any(map(stated_split, kinds)) or len({part.count("/") for part in parts}) > 1:
+        return []
+    whole = common_folder(f"{part}/" for part in parts)
+    below = "*/" * (parts[0].count("/") + 1 - (whole.count("/") + 1 if whole else 0))
+    # Images to predict have no masks.
+    tests = [part for part in inside if stated_split(part) == "test" and not any(map(MASK_WORDS.search, inside[part]))]
+    others = [part[len(whole) + bool(whole) :] for part in tests if not whole or is_below(part, [whole])]
+    kinds = frozenset(kind for kind in kinds if not is_aside(kind))
+    masks = {kind for kind in kinds if MASK_WORDS.search(kind)}
+    pairs = [(image, mask) for image in kinds - masks for mask in masks]
+    pairs.sort(key=lambda pair: (not PHOTOGRAPHS.search(pair[0]), DERIVED.search(pair[1]) is not None, pair))
+    return [
+        Hypothesis(
+            whole,
+            whole,
+            (*(f"{below}{other}" for other in sorted(inside[parts[0]] - {image, mask})), *others),
+            f"{_join(whole, below + mask)} of {_join(whole, below + image)}",
+        )
+        for image, mask in pairs
+    ]
 
 
 def _next_to(masks: str, images: Sequence[str]) -> str:
@@ -226,10 +266,24 @@ def _mask_folders(keys: Sequence[str]) -> set[str]:
     lossless = folders_above(f"{folder}/" for folder in endings) - lossy
     named = {folder for folder in lossless if MASK_WORDS.search(folder.split("/")[-1])}
     named = {folder for folder in named if not is_aside(folder)} or named
+    if all(is_below(folder, named) for folder in endings):  # `frames-with-annotations` next to `annotations`.
+        named = {folder for folder in named if not PHOTOGRAPHS.search(folder.split("/")[-1])}
     highest = {folder for folder in named if not named & folders_above([folder])}
     others = [key for key in keys if has_image_ending(key) and not is_below(key, highest)]
-    deepest = [_deepest(folder, keys, common_folder(others)) for folder in highest] if others else []
-    return {kind for folder in deepest for kind in _kinds(folder, keys)}
+    found = set()
+    for folder in highest if others else ():
+        # The folder that has them all, if it is no class: called after masks, too, or as images are, such as `480p`.
+        inside = [key for key in keys if has_image_ending(key) and is_below(key, [folder])]
+        deepest = common_folder(inside)
+        further = deepest.split("/")[folder.count("/") + 1 :]
+        alike = bool(further) and f"/{common_folder(others)}".endswith("/" + "/".join(further))
+        place = deepest if alike or all(map(MASK_WORDS.search, further)) else folder
+        # Folders in it that are called after kinds of masks are no classes.
+        below = [key[len(place) + 1 :] for key in inside]
+        kinds = {key.partition("/")[0] for key in below}
+        several = len(kinds) > 1 and all("/" in key for key in below) and all(map(is_kind_of_masks, kinds))
+        found |= {f"{place}/{kind}" for kind in kinds} if several else {place}
+    return found
 
 
 def _lossy_masks(keys: Sequence[str]) -> list[str]:
@@ -241,25 +295,6 @@ def _lossy_masks(keys: Sequence[str]) -> list[str]:
             stems.setdefault(folder, set()).add(os.path.splitext(name)[0])
     named = [folder for folder in stems if re.search("masks?$", folder, re.IGNORECASE)]
     return [one for one in named if any(other != one and stems[one] <= names for other, names in stems.items())]
-
-
-def _deepest(masks: str, keys: Sequence[str], images: str) -> str:
-    """Returns the folder in a folder of masks that has them all, if it is no class.
-
-    It is called after masks, too, or as in the folder of the images, such as `480p`.
-    """
-    inside = common_folder([key for key in keys if has_image_ending(key) and is_below(key, [masks])])
-    further = inside.split("/")[masks.count("/") + 1 :]
-    alike = bool(further) and f"/{images}".endswith("/" + "/".join(further))
-    return inside if alike or all(map(MASK_WORDS.search, further)) else masks
-
-
-def _kinds(masks: str, keys: Sequence[str]) -> list[str]:
-    """Returns the folders in a folder of masks that are called after kinds of masks; itself where these are classes."""
-    below = [key[len(masks) + 1 :] for key in keys if key.startswith(f"{masks}/") and has_image_ending(key)]
-    inside = {key.partition("/")[0] for key in below}
-    several = len(inside) > 1 and all("/" in key for key in below) and all(map(is_kind_of_masks, inside))
-    return sorted(f"{masks}/{name}" for name in inside) if several else [masks]
 
 
 def _has_pairs(images: Sequence[str]) -> bool:

@@ -13,7 +13,7 @@ from shardwright.config.split import split_word
 from shardwright.dataset.outputs import is_below, output_folders
 from shardwright.images.header import has_image_ending
 from shardwright.pipelines.init.read_trial import absolute
-from shardwright.storage import is_folder, list_inputs, list_names
+from shardwright.storage import Listing, is_folder, list_inputs, list_names
 from shardwright.storage.listing import has_wildcard
 from shardwright.storage.spans import SpanPath
 
@@ -31,15 +31,16 @@ _PLACES = re.compile(
     r"leftimg|ground|truth|input|pred(?:ict(?:ion)?s?)?)",
     re.I,
 )
-# Folders that hold another kind of masks of the same images, not another class.
+# Folders that hold another kind of masks of the same images, or those of another person, not another class.
 _KINDS = re.compile(
     r"(?:masks?|labels?|colou?rs?(?:maps?|masks?)?|instances?(?:ids?)?|panoptic|semantic|(?:train|label)?ids?|rgb|"
-    r"gr[ae]y|polygons|[_ -])+",
+    r"gr[ae]y|polygons|(?:1st|2nd|first|second)|(?:observer|annotator|rater|expert|reader|grader|ho)s?|[0-9]|[_ -])+",
     re.I,
 )
-MASK_WORDS = re.compile(
-    r"mask|label|annot|seg|semantic|instance|panoptic|boundar|ground.?truth|trimap|manual|(?:^|[_-])gt|^gt|^targets?$",
-    re.I,
+_SEEN = re.compile(r"(?:[Ww]ith(?:out)?|[Nn]on?|[Nn]ot)(?=[_ -]|[A-Z])")
+# Annotations of something else than classes, or made of others.
+DERIVED = re.compile(
+    r"instances?$|panoptic|colou?r|rgb|caption|keypoint|stuff|edge|boundar|depth|distance|pred|few.?shot", re.I
 )
 LOSSLESS = (".png", ".gif", ".bmp", ".tif", ".tiff")
 _MARK = re.compile(r"[_. -]+")
@@ -68,10 +69,14 @@ class Inventory:
     @staticmethod
     def of(folder: str) -> Inventory | None:
         """Lists a folder; returns `None` for a glob, one file, and spans that are not there yet."""
-        newest = _newest_span(folder) if "{" in folder else ""
-        if has_wildcard(folder) or ("{" in folder and not newest):
+        if has_wildcard(folder):
             return None
-        root = newest or absolute(folder)
+        # The newest span shows how all of them look.
+        spans = SpanPath.parse("input.images", absolute(folder)) if "{" in folder else None
+        newest = [span.path for span in spans.find(list_names)[-1:] if is_folder(span.path)] if spans else []
+        if "{" in folder and not newest:
+            return None
+        root = newest[0] if newest else absolute(folder)
         listing = list_inputs(root, one_file=True)
         if len(listing.keys) == 1 and listing.path(0) == root:
             return None
@@ -93,16 +98,13 @@ class Inventory:
         whole = whole if not self.spans else whole.replace(absolute(self.folder).rstrip("/"), root, 1)
         return "" if whole == root else whole.removeprefix(root + "/")
 
+    def files_of(self, listing: Listing | None) -> set[str]:
+        """Returns the files of a listing as paths below this folder."""
+        return set() if listing is None else {self.below(listing.path(i)) for i in range(len(listing.keys))}
+
     def named(self, key: str) -> str:
         """Returns the path of a file or folder as the configuration has it."""
         return os.path.join(self.folder, key) if key else self.folder
-
-
-def _newest_span(folder: str) -> str:
-    """Returns the folder of the newest span, which shows how all of them look; empty if there is none."""
-    spans = None if has_wildcard(folder) else SpanPath.parse("input.images", absolute(folder))
-    found = spans.find(list_names) if spans is not None else []
-    return found[-1].path if found and is_folder(found[-1].path) else ""
 
 
 def is_aside(folder: str) -> bool:
@@ -122,8 +124,13 @@ def is_derived(stem: str, stems: Collection[str]) -> bool:
 
 
 def is_place(folder: str) -> bool:
-    """Returns whether a folder is called after what a data set consists of, as `train_images` or `gtFine` is."""
-    return any(_PLACES.fullmatch(word) or split_word(word) for word in _WORD.findall(folder))
+    """Returns whether a folder is called after what a data set consists of, as `train_images` or `gtFine` is.
+
+    `with_mask` is not: it says what is to be seen.
+    """
+    return not _SEEN.match(folder) and any(
+        _PLACES.fullmatch(word) or split_word(word) for word in _WORD.findall(folder)
+    )
 
 
 def is_handful(files: int, others: int) -> bool:

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from shardwright.config.input import TFRECORD
@@ -63,11 +62,14 @@ def check_texts(inventory: Inventory, found: DetectedInput | None) -> None:
     Raises:
         UsageError: one names images, with more behind each name or in lines between; with the reading of the folders.
     """
-    if not (texts := list(_texts(inventory))):
-        return
-    images = inventory.images
-    names, classes = NameIndex(images), _classes(found, inventory)
-    for path, lines in texts:
+    texts = [key for key in inventory.keys if key.lower().endswith((".txt", ".lst"))]
+    images = inventory.images if texts else []
+    names, classes = NameIndex(images), _classes(found, inventory) if texts else {}
+    for path in (os.path.join(inventory.root, key) for key in texts[:_MOST_TEXTS]):
+        try:
+            lines = name_lines(read_start(path, _TEXT_BYTES).decode("utf-8-sig"))[:-1]
+        except (OSError, UnicodeDecodeError, ShardwrightError):
+            continue
         stated = [line for line in lines if names.find(line) is None and listed_image(line, names) is not None]
         named = [line for line in lines if names.find(line) is not None]
         between = sum(bool(_NUMBERS.fullmatch(line)) for line in lines if names.find(line) is None)
@@ -80,14 +82,6 @@ def check_texts(inventory: Inventory, found: DetectedInput | None) -> None:
         problem = f"{path}: names images, {how} ({shown[:80]!r}), and is no table that is read"
         error = UsageError(f"{problem}. Write it as a CSV with a header such as image,label.")
         raise error if found is None or is_in_one_place(found) else error.with_readings(BY_FOLDER)
-
-
-def _texts(inventory: Inventory) -> Iterator[tuple[str, list[str]]]:
-    """Yields the paths and first lines of text files."""
-    texts = [key for key in inventory.keys if key.lower().endswith((".txt", ".lst"))]
-    for path in (os.path.join(inventory.root, key) for key in texts[:_MOST_TEXTS]):
-        with suppress(OSError, UnicodeDecodeError, ShardwrightError):
-            yield path, name_lines(read_start(path, _TEXT_BYTES).decode("utf-8-sig"))[:-1]
 
 
 def _says_the_same(stated: Sequence[str], names: NameIndex, images: Sequence[str], classes: Mapping[str, str]) -> bool:
@@ -142,7 +136,9 @@ def other_notes(
         for same in kinds.values()
     ]
     if inventory is not None and not inventory.spans and not is_remote(inventory.root) and found.format != TFRECORD:
-        used = _used(found, inventory)
+        surveyed = found.surveyed
+        used = inventory.files_of(surveyed.listing) | inventory.files_of(surveyed.source.attachments())
+        used |= {inventory.below(path) for path in (surveyed.labels or "", *surveyed.further)}
         rest = [key for key in inventory.keys if not (key in used or has_image_ending(key))]
         rest = [key for key in rest if not key.lower().endswith(_NO_DATA)]
         notes += [f"not used: {_listed(rest)}"] if rest else []
@@ -151,15 +147,6 @@ def other_notes(
     if EXCLUDE not in given:
         known = [note for note in known if not note.startswith("images: left out by input.exclude")]
     return (*known, *notes)
-
-
-def _used(found: DetectedInput, inventory: Inventory) -> set[str]:
-    """Returns the files of the folder that are images of the set or annotations."""
-    surveyed = found.surveyed
-    attached = surveyed.source.attachments()
-    paths = {surveyed.listing.path(i) for i in range(len(surveyed.listing.keys))}
-    paths |= set() if attached is None else {attached.path(i) for i in range(len(attached.keys))}
-    return {inventory.below(path) for path in {*paths, surveyed.labels or "", *surveyed.further}}
 
 
 def _listed(keys: Sequence[str]) -> str:

@@ -12,15 +12,12 @@ from shardwright.errors import CheckFailed, Reading, ShardwrightError, UsageErro
 from shardwright.formats.base import SEGMENTATION, ClassesInText
 from shardwright.pipelines.init.choose_split import ChosenSplit
 from shardwright.pipelines.init.image_sample import ImageSample
-from shardwright.pipelines.init.read_trial import PATH, DetectedInput
+from shardwright.pipelines.init.inventory import DERIVED
+from shardwright.pipelines.init.read_trial import PATH, REGEX, DetectedInput
 from shardwright.running.progress import counted
 
 _MOST_ANSWERS, _MOST_CLASSES, _MOST_DEPTH = 3, 5, 2
 _LIMITS = ("rejects.",)
-# Annotations of something else than classes, or made of others.
-_DERIVED = re.compile(
-    r"instances?$|panoptic|colou?r|rgb|caption|keypoint|stuff|edge|boundar|depth|pred|few.?shot", re.I
-)
 
 
 class Decision(NamedTuple):
@@ -60,12 +57,12 @@ def ask(error: ShardwrightError, detect: Detect) -> ShardwrightError:
     return error.with_readings(*([one for one in answers if one not in raised] or raised)[:_MOST_ANSWERS])
 
 
-def _rank(answer: Reading) -> tuple[int, bool, bool, bool]:
-    """Returns how far behind annotations are: those that need more answers, of a derived kind, without names."""
+def _rank(answer: Reading) -> tuple[bool, int, bool, bool, bool]:
+    """Returns how far behind annotations are: parts of others, that need more answers, of a derived kind, unnamed."""
     kind = os.path.basename(str(answer.options[PATH]).rstrip("/"))
     by_color = re.search(r"\bcolor_[0-9a-f]{6}:", answer.meaning) is not None
     by_word = re.search(r"[^\W\d_][\w ]*: [\d,]+[,;]", answer.meaning) is not None
-    return len(answer.options), _DERIVED.search(kind) is not None, by_color, not by_word
+    return REGEX not in answer.options, len(answer.options), DERIVED.search(kind) is not None, by_color, not by_word
 
 
 def _answers(
@@ -99,7 +96,11 @@ def describe(decision: Decision) -> str:
     found, split, sample = decision
     surveyed = found.surveyed
     parts = [counted(len(surveyed.listing.keys) - len(surveyed.rejected), "image")]
-    by_class = _by_class(decision)
+    by_class: Mapping[str, int] = {}
+    if sample.is_whole:
+        by_class = {name: sample.classes[name] for name in surveyed.survey.classes if sample.classes[name]}
+    elif not isinstance(surveyed.source.dialect, ClassesInText):  # Not all masks were read.
+        by_class = {name: count for name, count in found.images_of.items() if count}
     if by_class:
         shown = [f"{name}: {by_class[name]:,}" for name in list(by_class)[:_MOST_CLASSES]]
         more = len(by_class) - len(shown)
@@ -114,19 +115,3 @@ def describe(decision: Decision) -> str:
         codes = Counter(refusal.code for refusal in surveyed.rejected.values())
         parts.append("rejected: " + ", ".join(f"{code} {count:,}" for code, count in sorted(codes.items())))
     return "; ".join(parts)
-
-
-def _by_class(decision: Decision) -> dict[str, int]:
-    """Returns the number of images of each class; nothing where it is in masks that were not all read."""
-    found, _, sample = decision
-    surveyed = found.surveyed
-    classes = surveyed.survey.classes
-    if sample.is_whole:
-        return {name: sample.classes[name] for name in classes if sample.classes[name]}
-    if isinstance(surveyed.source.dialect, ClassesInText):
-        return {}
-    images: dict[int, set[int]] = {}
-    for annotation in surveyed.source.annotations():
-        if annotation.label >= 0 and annotation.image not in surveyed.rejected:
-            images.setdefault(annotation.label, set()).add(annotation.image)
-    return {name: len(images[label]) for label, name in enumerate(classes) if label in images}

@@ -62,6 +62,15 @@ class DetectedInput:
         """Returns how many images are named that are not there."""
         return sum(refusal.code == MISSING_IMAGE for refusal in self.surveyed.survey.refused)
 
+    @cached_property
+    def images_of(self) -> dict[str, int]:
+        """Returns how many images that are not rejected have each class of the annotations."""
+        survey, images = self.surveyed.survey, dict[int, set[int]]()
+        for annotation in self.surveyed.source.annotations():
+            if annotation.label >= 0 and annotation.image not in self.surveyed.rejected:
+                images.setdefault(annotation.label, set()).add(annotation.image)
+        return {name: len(images.get(label, ())) for label, name in enumerate(survey.classes)}
+
     def with_options(self, options: Mapping[str, Any]) -> DetectedInput:
         """Returns the same input with options that make no difference to it."""
         config = parse_config(nested(options), base=os.getcwd())

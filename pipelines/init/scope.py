@@ -25,10 +25,10 @@ from shardwright.errors import Reading, ShardwrightError, UsageError
 from shardwright.formats.base import SEGMENTATION, shorten
 from shardwright.formats.class_folders import IMAGES_ALONE
 from shardwright.formats.image_names import FileEnds, base_stem
+from shardwright.formats.mask_names import MASK_WORDS
 from shardwright.label_formats import BY_NAME, FILES, MASKS, WITHOUT_PATH
 from shardwright.pipelines.init.inventory import (
     LOSSLESS,
-    MASK_WORDS,
     Inventory,
     common_folder,
     folders_above,
@@ -103,20 +103,25 @@ def limit_to_set(
     if inventory is None or inventory.spans or {EXCLUDE, UNLISTED_IMAGES} & set(given):
         return _reread(found, options, ())
     base = inventory.below(found.surveyed.listing.root)
-    of_classes = _pictures_about(found)
+    # Folders called after pictures about a set, which would be classes.
+    by_folder = found.format in WITHOUT_PATH and CLASSES not in found.options
+    asides = set(filter(is_aside, found.surveyed.survey.classes if by_folder else ()))
+    of_classes = {key for key in found.explained if asides & {*key.split("/")[:-1]}} if asides else set()
     explained = {os.path.join(base, key) for key in found.explained if key not in of_classes}
     inside = {os.path.join(base, key) for key in found.surveyed.listing.keys}
     labels = inventory.below(str(found.options.get(PATH) or inventory.folder))
-    attached = found.surveyed.source.attachments()
-    of_labels = {inventory.below(attached.path(i)) for i in range(len(attached.keys))} if attached is not None else ()
+    of_labels = inventory.files_of(found.surveyed.source.attachments())
+    # What a hypothesis leaves out itself are other pictures of the same images.
+    aside = found.options.get(EXCLUDE, ())
+    known = [*([labels] if labels else []), *([base] if aside else [])]
     others = [key for key in inventory.images if key not in explained and key not in of_labels]
-    others = [key for key in others if key in inside or not (labels and is_in(key, [labels]))]
+    others = [key for key in others if key in inside or not is_in(key, known)]
     _check_asides(found, inventory)
     if IMAGES not in given and found.format not in WITHOUT_PATH:
-        _check_formats(found, inventory, explained)
+        _check_formats(found, inventory, explained, of_labels)
     limits = _stated_folders(inventory, labels)
-    left: list[_Group] = []
-    notes = []
+    left = []
+    notes = [f"left out: {shorten(aside)}, other pictures of the same images"] if aside else []
     for group in _groups(others, explained):
         if not any(key in inside for key in group.keys) and (IMAGES in given or found.format in WITHOUT_PATH):
             continue
@@ -131,10 +136,8 @@ def limit_to_set(
     if found.format in WITHOUT_PATH:
         # Without some of the images, others could seem to be the classes.
         options = {**options, FORMAT: found.format}
-    elif IMAGES not in given:
-        again = _narrow(found, inventory, options, explained, left)
-        if again is not None:
-            return _reread(again, {**options, IMAGES: again.options[IMAGES]}, notes)
+    elif IMAGES not in given and (again := _narrow(found, inventory, options, explained, left)) is not None:
+        return _reread(again, {**options, IMAGES: again.options[IMAGES]}, notes)
     excluded = [*options.get(EXCLUDE, ()), *(_from(base, one) for one in patterns)]
     return _reread(found, {**options, EXCLUDE: excluded}, notes)
 
@@ -163,14 +166,6 @@ def _from(base: str, path: str) -> str:
     return path.removeprefix(f"{base}/") if base else path
 
 
-def _pictures_about(found: DetectedInput) -> set[str]:
-    """Returns the keys in folders that would be classes, and are called after pictures about a set."""
-    if found.format not in WITHOUT_PATH or CLASSES in found.options:
-        return set()
-    asides = set(filter(is_aside, found.surveyed.survey.classes))
-    return {key for key in found.explained if asides & {*key.split("/")[:-1]}} if asides else set()
-
-
 def _check_asides(found: DetectedInput, inventory: Inventory) -> None:
     """Checks that no annotated images are in a folder of pictures about a set, such as results with their own files.
 
@@ -191,7 +186,9 @@ def _check_asides(found: DetectedInput, inventory: Inventory) -> None:
         )
 
 
-def _check_formats(found: DetectedInput, inventory: Inventory, explained: Collection[str]) -> None:
+def _check_formats(
+    found: DetectedInput, inventory: Inventory, explained: Collection[str], of_labels: Collection[str]
+) -> None:
     """Checks that no image is there in several formats, in folders with the same names.
 
     Raises:
@@ -209,14 +206,19 @@ def _check_formats(found: DetectedInput, inventory: Inventory, explained: Collec
         return
     path = found.options.get(PATH)
     whole = isinstance(path, str) and not inventory.below(path)
+    parts = {
+        top: [[key for key in keys if is_in(key, [top])] for keys in (explained, of_labels)] for top in sorted(tops)
+    }
     problem = f"{shorten(sorted(tops))} hold images of the same names in several formats, as copies of a set do"
     raise UsageError(f"{absolute(inventory.folder)}: {problem}. Choose one.").with_readings(
         *(
             Reading(
                 f"the set is {top} alone",
-                {IMAGES: inventory.named(top), **({PATH: inventory.named(top)} if whole else {})},
+                {IMAGES: inventory.named(common_folder(images)), PATH: inventory.named(common_folder(masks))}
+                if whole
+                else {IMAGES: inventory.named(top)},
             )
-            for top in sorted(tops)
+            for top, (images, masks) in parts.items()
         )
     )
 
@@ -275,24 +277,14 @@ def _why_not(group: _Group, explained: Collection[str], limits: Sequence[str], f
         if all(key.lower().endswith(LOSSLESS) for key in group.keys) and MASK_WORDS.search(name):
             return "called after masks"
         # Where folders are classes, this may be one, unless it is smaller than all others, of which there are several.
-        others = [count for name, count in _counts(found).items() if not is_aside(name)] if is_aside(folder) else []
-        if is_aside(folder) and (
-            found.format not in WITHOUT_PATH or (few and len(others) > 1 and len(group.keys) < min(others))
-        ):
+        by_table = found.format not in WITHOUT_PATH
+        others = [] if by_table else [count for name, count in found.images_of.items() if not is_aside(name)]
+        if is_aside(folder) and (by_table or (few and len(others) > 1 and len(group.keys) < min(others))):
             return "called after pictures about a set, and none has annotations"
         stems = {base_stem(key) for key in explained}
-        if found.format not in WITHOUT_PATH and all(is_derived(base_stem(key), stems) for key in group.keys):
+        if by_table and all(is_derived(base_stem(key), stems) for key in group.keys):
             return added
     return "none has annotations" if few and not split_word(name) else ""
-
-
-def _counts(found: DetectedInput) -> dict[str, int]:
-    """Returns the images of each class whose folders or names state it; nothing of other formats."""
-    names = found.surveyed.survey.classes if found.format in WITHOUT_PATH else ()
-    counts = dict.fromkeys(names, 0)
-    for annotation in found.surveyed.source.annotations() if names else ():
-        counts[names[annotation.label]] += 1
-    return counts
 
 
 def _stated_folders(inventory: Inventory, labels: str) -> list[str]:

@@ -15,7 +15,6 @@ from shardwright.formats.classes import as_integer
 from shardwright.images.colors import COLOR, show_value
 from shardwright.ingest.survey import IngestInput
 from shardwright.pipelines.commands.validate import plain_values
-from shardwright.pipelines.init.choose_split import ChosenSplit
 from shardwright.pipelines.init.image_sample import ImageSample
 from shardwright.pipelines.init.question import Decision
 from shardwright.pipelines.init.read_trial import DetectedInput
@@ -83,11 +82,20 @@ def resolve_input(decision: Decision) -> ResolvedInput:
         shown = ", ".join(sorted(sample.formats))
         stored = config.images.unsupported_formats
         comments[_FORMATS] = f"Some images are {shown}; they are stored as {stored}. Or: jpeg, png, or reject."
-    config = _with_split(config, found, split, comments)
+    comments["split.method"] = split.comment
+    evaluator = config.evaluator
+    if "evaluator.split" not in found.options:  # One that has images.
+        there = [name for name in split.config.names if split.counts.get(name)] or list(split.config.names)
+        judged = next((name for name in ("test", "eval", "train") if name in there), there[0])
+        evaluator = replace(evaluator, split=judged)
+    config = replace(config, split=split.config, evaluator=evaluator)
     config = _with_size(config, found.options, sample, comments)
     survey = found.surveyed.survey
     trainable = bool(survey.classes)
-    notes = [*found.notes, _counted(found.surveyed, sample)]
+    listing = found.surveyed.listing
+    size = f", mostly {sample.size[0]}x{sample.size[1]}" if sample.size else ""
+    counts = f"{counted(len(listing.keys), 'image')}, {sum(listing.sizes) / 1e6:,.1f} MB{size} (height x width)"
+    notes = [*found.notes, counts]
     notes += [comments[_FORMATS]] if sample.formats else []
     if config.input.labels.boxes:
         notes.append(_BOXES)
@@ -107,7 +115,9 @@ def yaml_text(resolved: ResolvedInput, header: list[str]) -> str:
     lines = [*map(escape, header), ""]
     comments = {**_COMMENTS, **resolved.comments}
     values = plain_values(resolved.config)
-    defaults = plain_values(_defaults(resolved.config))
+    config = resolved.config
+    plain = Config(name=config.name, task=config.task, input=InputConfig(images=config.input.images))
+    defaults = plain_values(plain)
     known = {**_SECTIONS, **(_OF_TRAINING if resolved.trainable else {})}
     # The others are those that --set gave.
     given = {name: () for name in values if name not in {*_SECTIONS, *_OF_TRAINING} and values[name] != defaults[name]}
@@ -135,12 +145,6 @@ def _reasons(found: DetectedInput) -> dict[str, str]:
     return comments
 
 
-def _counted(surveyed: IngestInput, sample: ImageSample) -> str:
-    size = f", mostly {sample.size[0]}x{sample.size[1]}" if sample.size else ""
-    images = counted(len(surveyed.listing.keys), "image")
-    return f"{images}, {sum(surveyed.listing.sizes) / 1e6:,.1f} MB{size} (height x width)"
-
-
 def _input(found: DetectedInput, comments: dict[str, str]) -> InputConfig:
     section, surveyed = found.config.input, found.surveyed
     labels = surveyed.source.resolved(section.labels)
@@ -166,16 +170,6 @@ def _classes(surveyed: IngestInput) -> Mapping[str, int | None] | None:
     return dict.fromkeys(survey.classes) or None
 
 
-def _with_split(config: Config, found: DetectedInput, split: ChosenSplit, comments: dict[str, str]) -> Config:
-    """Takes the splits that were chosen, and evaluates on one that has images."""
-    comments["split.method"] = split.comment
-    if "evaluator.split" in found.options:
-        return replace(config, split=split.config)
-    there = [name for name in split.config.names if split.counts.get(name)] or list(split.config.names)
-    judged = next((name for name in ("test", "eval", "train") if name in there), there[0])
-    return replace(config, split=split.config, evaluator=replace(config.evaluator, split=judged))
-
-
 def _with_size(config: Config, options: Mapping[str, Any], sample: ImageSample, comments: dict[str, str]) -> Config:
     if sample.size is None or any(path.startswith("transform") for path in options):
         return config
@@ -195,10 +189,6 @@ def _with_size(config: Config, options: Mapping[str, Any], sample: ImageSample, 
 
 def _multiple(side: float) -> int:
     return max(_STEP, round(side / _STEP) * _STEP)
-
-
-def _defaults(config: Config) -> Config:
-    return Config(name=config.name, task=config.task, input=type(config.input)(images=config.input.images))
 
 
 def _chosen(section: Mapping[str, Any], defaults: Mapping[str, Any], always: tuple[str, ...]) -> dict[str, Any]:

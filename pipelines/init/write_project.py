@@ -47,28 +47,19 @@ def write_project(folder: str, name: str, images: str, classes: Sequence[str] | 
     if os.path.lexists(root) and (not root.is_dir() or any(root.iterdir())):
         raise UsageError(f"{folder}: exists and is not an empty folder. Name a new folder.")
     # In code, every text is a literal.
-    values = {"name": name, "images": images, "images_expression": _in_code(images)}
+    literal = json.dumps(images)
+    expression = literal if is_remote(images) else f"str(PROJECT / {literal})"
+    values = {"name": name, "images": images, "images_expression": expression}
     values["below_literal"] = json.dumps(os.path.basename(images.rstrip("/")))
     values["classes"] = "None" if classes is None else json.dumps(list(classes), ensure_ascii=False)
     written = []
-    for path, text in _files():
+    for file in sorted(_PROJECT.rglob(f"*{_ENDING}")):
+        path = file.relative_to(_PROJECT).as_posix().removesuffix(_ENDING)
         target = root / path
         try:
             target.parent.mkdir(parents=True, exist_ok=True)
-            write_file(target, Template(text).substitute(values))
+            write_file(target, Template(file.read_text(encoding="utf-8")).substitute(values))
         except OSError as error:
             raise unwritable(f"{target}:", error, "Check the path.") from None
         written.append(path)
     return written
-
-
-def _in_code(images: str) -> str:
-    literal = json.dumps(images)
-    return literal if is_remote(images) else f"str(PROJECT / {literal})"
-
-
-def _files() -> list[tuple[str, str]]:
-    """Returns paths, without the ending of a template, and texts."""
-    files = sorted(_PROJECT.rglob(f"*{_ENDING}"))
-    paths = [file.relative_to(_PROJECT).as_posix().removesuffix(_ENDING) for file in files]
-    return [(path, file.read_text(encoding="utf-8")) for path, file in zip(paths, files, strict=True)]

@@ -46,7 +46,7 @@ _SERVED = (
 _MOST = {"contrast": 0.5, "sharpness": 4, "colorfulness": 2}
 # The ingest refuses larger images.
 _MOST_PIXELS = 2**29
-_TYPES = {"bytes": schema_pb2.BYTES, "int64": schema_pb2.INT, "float32": schema_pb2.FLOAT}
+FEATURE_TYPES = {"bytes": schema_pb2.BYTES, "int64": schema_pb2.INT, "float32": schema_pb2.FLOAT}
 # A domain of texts is a list of so many at most; a feature with more of them is a name, not a category.
 _MOST_VALUES = 20
 _IDENTITY = ("image/key", "image/filename", *map(image_feature, ALGORITHMS))
@@ -75,7 +75,8 @@ def render_schema(task: str, classes: Sequence[str], labels: str, features: Mapp
     Returns:
         Text proto, the same for the same arguments on every machine.
     """
-    schema = _base(task)
+    file = f"base_{task}.pbtxt"
+    schema = parse_schema(resources.files("shardwright.schemas").joinpath(file).read_text(encoding="utf-8"), file)
     known = {feature.name: feature for feature in schema.feature}
     label = known["image/class/label"]
     label.int_domain.min = 0
@@ -111,7 +112,7 @@ def _text(header: str, schema: schema_pb2.Schema) -> str:
 
 
 def _add(schema: schema_pb2.Schema, name: str, kind: str) -> None:
-    feature = schema.feature.add(name=name, type=_TYPES[kind])
+    feature = schema.feature.add(name=name, type=FEATURE_TYPES[kind])
     if name.startswith(MASK_PREFIX) and name.endswith("/rle"):
         # Runs are pairs: start and length, from 0, column by column.
         feature.value_count.min = 0
@@ -166,11 +167,6 @@ def check_schema(text: str, rendered: str, where: str) -> None:
             f"{where}: does not match the configuration:\n{differences}\n"
             "Change the file, or delete it and run `shardwright schema render`."
         )
-
-
-def _base(task: str) -> schema_pb2.Schema:
-    file = resources.files("shardwright.schemas").joinpath(f"base_{task}.pbtxt")
-    return parse_schema(file.read_text(encoding="utf-8"), f"base_{task}.pbtxt")
 
 
 def _essence(schema: schema_pb2.Schema) -> list[str]:

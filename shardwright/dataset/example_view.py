@@ -62,8 +62,7 @@ class ExampleReader:
         self.ignored = ignored if manifest.ignores and features.get(ignored) == "int64" else None
         areas = [stored(mask_feature(name, AREA)) for name in manifest.classes]
         self.areas = areas if areas and all(features.get(name) == "int64" for name in areas) else None
-        images = manifest.recipe.get("images", {})
-        self.encoding = manifest.recipe.get("encoding") or images.get("encoding")
+        self.encoding = manifest.encoding
 
     def read(self, key: str, payload: bytes) -> ExampleView:
         """Returns a view of a record.

@@ -175,7 +175,12 @@ class StoredFeatures:
             elif form == _PNG:
                 found[name] = _png(*_frame(features, ours))
             else:
-                found[name] = byte_strings([text.encode() for text in _run_texts(features, ours, texts or {})])
+                # The source's, or ours in the usual dialect; an empty one for an empty mask, as tables have it.
+                rows = (texts or {}).get(ours)
+                if not rows:
+                    runs, height, width = _frame(features, ours)
+                    rows = [COLUMN_PAIRS.format(runs, height=height, width=width)]
+                found[name] = byte_strings([text.encode() for text in rows])
         return found
 
 
@@ -239,14 +244,6 @@ def _masks(features: Iterable[str]) -> list[tuple[str, str]]:
 def _frame(features: Mapping[str, FeatureValue], name: str) -> tuple[Any, int, int]:
     runs = np.asarray(_numbers(features[name]), np.int64).reshape(-1, 2)
     return runs, _number(features[_HEIGHT]), _number(features[_WIDTH])
-
-
-def _run_texts(features: Mapping[str, FeatureValue], name: str, texts: Mapping[str, Sequence[str]]) -> Sequence[str]:
-    """Returns the source's texts, or ours in the usual dialect; an empty one for an empty mask, as tables have it."""
-    if texts.get(name):
-        return texts[name]
-    runs, height, width = _frame(features, name)
-    return [COLUMN_PAIRS.format(runs, height=height, width=width)]
 
 
 def _png(runs: Any, height: int, width: int) -> bytes:

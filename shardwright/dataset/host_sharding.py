@@ -2,10 +2,7 @@
 
 Hosts read whole shards where these can be divided evenly, since a shard is then read from its beginning to its end.
 Otherwise every host reads an equal range of the records in the order of the shards. All follows from the manifest's
-counts.
-
-
-The number of batches in an epoch, by the manifest's counts. It needs neither the records nor TensorFlow.
+counts, as the number of batches in an epoch does: neither needs the records or TensorFlow.
 """
 
 from __future__ import annotations
@@ -48,7 +45,9 @@ def host_ranges(counts: Sequence[int], host: int, hosts: int) -> list[RecordRang
     """
     if not 0 <= host < hosts:
         raise ValueError(f"host {host} of {hosts}: count hosts from 0.")
-    if _even(counts, hosts):
+    # Whole shards give equal shares, apart from the one record by which planned shards differ.
+    shares = [sum(counts[number::hosts]) for number in range(hosts)]
+    if not len(counts) % hosts and max(shares) - min(shares) <= len(counts) // hosts:
         return [RecordRange(shard, 0, counts[shard]) for shard in range(host, len(counts), hosts) if counts[shard]]
     total = sum(counts)
     start, stop = total * host // hosts, total * (host + 1) // hosts
@@ -75,14 +74,6 @@ def padded_steps(counts: Sequence[int], hosts: int, batch_size: int) -> int:
         batch_size: records in a batch of one host.
     """
     return -(-max(share_sizes(counts, hosts)) // batch_size)
-
-
-def _even(counts: Sequence[int], hosts: int) -> bool:
-    """Returns whether whole shards give equal shares, apart from the one record by which planned shards differ."""
-    if len(counts) % hosts:
-        return hosts == 1
-    shares = [sum(counts[host::hosts]) for host in range(hosts)]
-    return max(shares) - min(shares) <= len(counts) // hosts
 
 
 def padding_range(counts: Sequence[int], ranges: Sequence[RecordRange]) -> RecordRange | None:
@@ -125,20 +116,6 @@ def steps_per_epoch(
     """
     check_epoch(batch_size, hosts=hosts, order=order, drop_remainder=drop_remainder, pad=pad)
     counts = [shard.records for shard in ImageDataset.open(dataset_dir).shards(split)]
-    return _steps(counts, batch_size, hosts, order=order, drop_remainder=drop_remainder, pad=pad)
-
-
-def _steps(counts: Sequence[int], batch_size: int, hosts: int, *, order: str, drop_remainder: bool, pad: bool) -> int:
-    """Returns the batches that every host can take from one epoch.
-
-    Args:
-        counts: records in each shard of the split.
-        batch_size: see `steps_per_epoch`, as the others.
-        hosts: number of hosts.
-        order: `fast` or `exact`.
-        drop_remainder: do not count a last batch that is not full.
-        pad: hosts with fewer records fill their batches up.
-    """
     if pad and order != "exact":
         return padded_steps(counts, hosts, batch_size)
     if order == "exact":

@@ -29,9 +29,13 @@ def check_same(sources: Sequence[ImageDataset]) -> None:
         for name in ("kind", "task", "classes", "labels", "features", "names"):
             one, other = getattr(first.manifest, name), getattr(source.manifest, name)
             if one != other:
+                difference = f"{other!r}, not {one!r}"
+                if isinstance(one, Mapping):
+                    names = sorted(key for key in {*one, *other} if one.get(key) != other.get(key))
+                    difference = ", ".join(names[:_SHOWN]) + (", …" if len(names) > _SHOWN else "")
                 differ = "are not those" if name.endswith("s") else "is not that"
                 raise UsageError(
-                    f"{source.root}: its {name} {differ} of {first.root}: {_difference(one, other)}. "
+                    f"{source.root}: its {name} {differ} of {first.root}: {difference}. "
                     "Ingest both with the same configuration."
                 )
 
@@ -65,10 +69,3 @@ def _read_options(manifest: Manifest) -> dict[str, Any]:
         **{f"transform.{name}": own.get(name, getattr(TransformConfig, name, {})) for name in _READ_OF_TRANSFORM},
         "features.preset": preset,
     }
-
-
-def _difference(one: Any, other: Any) -> str:
-    if isinstance(one, Mapping) and isinstance(other, Mapping):
-        names = sorted(name for name in {*one, *other} if one.get(name) != other.get(name))
-        return ", ".join(names[:_SHOWN]) + (", …" if len(names) > _SHOWN else "")
-    return f"{other!r}, not {one!r}"

@@ -128,7 +128,6 @@ ORIGINS_FOLDER = "origins"
 def manifest_html(manifest: Manifest) -> str:
     """Returns a manifest as HTML: task, classes, splits, images that were not written."""
     totals = manifest.totals
-    written = sum(shard.records for shard in manifest.shards)
     left = [f"{number(totals[status])} {status}" for status in ("rejected", "duplicate") if totals.get(status)]
     body = []
     for split in manifest.splits:
@@ -136,7 +135,7 @@ def manifest_html(manifest: Manifest) -> str:
         images, size = sum(shard.records for shard in shards), sum(shard.bytes for shard in shards)
         body.append((isolate(split), number(images), number(len(shards)), size_text(size)))
     return box(
-        f"{number_of(written, 'image')} for {manifest.task}",
+        f"{number_of(manifest.records, 'image')} for {manifest.task}",
         line(class_names(range(len(manifest.classes)), manifest.classes)),
         rows(("split", "images", "shards", "size"), body),
         soft=", ".join([f"{manifest.kind}, fingerprint {manifest.fingerprint[:12]}", *left]),
@@ -284,7 +283,12 @@ class Manifest:
                 raise OtherLayoutError(f"{where}: layout version {version!a:.20}, {known}. Use a newer shardwright.")
             _check_age(raw, where)
             _MANIFEST(raw, "")
-            shards = tuple(_shard(row) for row in raw.pop("shards"))
+            shards = tuple(ShardInfo(**row) for row in raw.pop("shards"))
+            for shard in shards:
+                if str(PurePosixPath(shard.path).parent) != f"Split-{shard.split}":
+                    raise ValueError(f"shard {shard.path!a} is not in the folder of its split, Split-{shard.split}")
+                if shard.records * _LEAST_RECORD > shard.bytes:
+                    raise ValueError(f"shard {shard.path!a}: {shard.records} records are not in {shard.bytes} bytes")
             if len({shard.path for shard in shards}) < len(shards):
                 raise ValueError("two shards have the same path")
             _check_parts(raw["parts"], shards)
@@ -304,6 +308,17 @@ class Manifest:
         # A table may have a class of this name; the mask is then that of the class.
         return IGNORED not in self.classes and self.stored(mask_feature(IGNORED)) in self.features
 
+    @property
+    def mask_features(self) -> list[str]:
+        """Our names of the features of all masks: one for each class, and that of the ignored pixels if it is there."""
+        return [mask_feature(name) for name in (*self.classes, *([IGNORED] if self.ignores else ()))]
+
+    @property
+    def encoding(self) -> str | None:
+        """How the recipe stores pixels: `jpeg`, `png`, `raw` or `tensor`; none or `keep`: as the files have them."""
+        encoding: str | None = self.recipe.get("encoding") or self.recipe.get("images", {}).get("encoding")
+        return encoding
+
     def stored(self, name: str) -> str:
         """Returns the stored name of one of our features; see `names`."""
         return self.names.get(name, name)
@@ -317,6 +332,11 @@ class Manifest:
     def splits(self) -> tuple[str, ...]:
         """Names of the splits, sorted."""
         return tuple(sorted({shard.split for shard in self.shards}))
+
+    @property
+    def records(self) -> int:
+        """Number of records of all splits."""
+        return sum(shard.records for shard in self.shards)
 
     def _plain(self) -> dict[str, Any]:
         plain = {**dataclasses.asdict(self), "classes": list(self.classes)}
@@ -362,16 +382,6 @@ def _check_parts(parts: Mapping[str, str], shards: Sequence[ShardInfo]) -> None:
         raise ValueError(f"parts: {foreign[0]!a} is neither index nor facts of a shard, nor a part of the ledger")
     if own := sorted(parts.keys() & {MANIFEST_FILE, BUILD_FILE}):
         raise ValueError(f"parts: {own[0]} is there")
-
-
-def _shard(row: Mapping[str, Any]) -> ShardInfo:
-    """Returns a shard whose values are of the right types, as `_MANIFEST` has checked."""
-    shard = ShardInfo(**row)
-    if str(PurePosixPath(shard.path).parent) != f"Split-{shard.split}":
-        raise ValueError(f"shard {shard.path!a} is not in the folder of its split, Split-{shard.split}")
-    if shard.records * _LEAST_RECORD > shard.bytes:
-        raise ValueError(f"shard {shard.path!a}: {shard.records} records are not in {shard.bytes} bytes")
-    return shard
 
 
 def dataset_fingerprint(kind: str, recipe: Mapping[str, Any], parent: str | None) -> str:

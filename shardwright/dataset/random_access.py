@@ -86,11 +86,23 @@ class RandomAccess:
                 another dataset than at the beginning.
             StorageError: the object store does not answer.
         """
-        indices = zip(records.shard.tolist(), records.record.tolist(), strict=True)
         if self._remote:
-            found = list(map_threads(lambda index: self._read(*index), indices, readers(self._shards[0].file)))
-        else:
-            found = [self._read(shard, record) for shard, record in indices]
+            indices = zip(records.shard.tolist(), records.record.tolist(), strict=True)
+            readers_of = readers(self._shards[0].file)
+            return list(map_threads(lambda index: self.read_range(*index, 1)[0], indices, readers_of))
+        found = [b""] * len(records.shard)
+        for shard in np.unique(records.shard).tolist():
+            places = np.flatnonzero(records.shard == shard)
+            mine = records.record[places]
+            frames = self._frames[shard][mine].tolist()
+            try:
+                # Opened once for all of them: another thread may take Python's lock at each call of the system.
+                with open(self._shards[shard].file, "rb", buffering=0) as file:
+                    for place, record, (start, size) in zip(places.tolist(), mine.tolist(), frames, strict=True):
+                        # The frame is freed here, so that its memory is that of the next one.
+                        found[place] = self._unframe(shard, record, os.pread(file.fileno(), size, start))
+            except OSError as error:
+                raise self._damaged(shard, int(mine[0]), error) from None
         self._same.check()
         return found
 
@@ -99,7 +111,7 @@ class RandomAccess:
         frames = self._frames[shard][first : first + records]
         start, stop = int(frames[0, 0]), int(frames[-1].sum())
         try:
-            data = self._bytes(shard, start, stop)
+            data = read_bytes(part_path(self._shards[shard].file, start, stop))
         except OSError as error:
             raise self._damaged(shard, first, error) from None
         found = [
@@ -112,21 +124,6 @@ class RandomAccess:
     def lengths(self, shard: int) -> Integers:
         """Returns the bytes of every record of a shard, with its frame."""
         return self._frames[shard][:, 1]
-
-    def _read(self, shard: int, record: int) -> bytes:
-        offset, length = self._frames[shard][record].tolist()
-        try:
-            framed = self._bytes(shard, offset, offset + length)
-        except OSError as error:
-            raise self._damaged(shard, record, error) from None
-        return self._unframe(shard, record, framed)
-
-    def _bytes(self, shard: int, start: int, stop: int) -> bytes:
-        path = self._shards[shard].file
-        if is_remote(path):
-            return read_bytes(part_path(path, start, stop))
-        with open(path, "rb", buffering=0) as file:
-            return os.pread(file.fileno(), stop - start, start)
 
     def _unframe(self, shard: int, record: int, framed: bytes) -> bytes:
         try:
@@ -148,7 +145,14 @@ def _frames(shard: LocatedShard) -> Integers:
     try:
         with open_file(shard.index) as file:
             while lines := file.readlines(_LINES):
-                found = _places(lines)
+                # Our own form of a line is quick to read. A key may contain anything, but never the end of a line.
+                matches = [_WRITTEN.search(line) for line in lines]
+                if all(matches):
+                    numbers = b" ".join(b"%b %b" % match.group(2, 1) for match in matches if match)
+                    found = np.array(numbers.split(), np.int64).reshape(-1, 2)
+                else:
+                    rows = [IndexRow.from_json(line) for line in lines]
+                    found = np.array([(row.offset, row.length) for row in rows], np.int64).reshape(-1, 2)
                 frames[count : count + len(found)] = found[: max(0, shard.records - count)]
                 count += len(found)
     except (OSError, ValueError, KeyError, TypeError, OverflowError) as error:
@@ -158,17 +162,6 @@ def _frames(shard: LocatedShard) -> Integers:
             f"{shard.index}: names {count} records, the manifest {shard.records}. Re-create the dataset."
         )
     return frames
-
-
-def _places(lines: list[bytes]) -> Integers:
-    """Returns the offset and length of each line of an index."""
-    # Our own form of a line is quick to read. A key may contain anything, but never the end of a line.
-    found = [_WRITTEN.search(line) for line in lines]
-    if all(found):
-        numbers = b" ".join(b"%b %b" % match.group(2, 1) for match in found if match)
-        return np.array(numbers.split(), np.int64).reshape(-1, 2)
-    rows = [IndexRow.from_json(line) for line in lines]
-    return np.array([(row.offset, row.length) for row in rows], np.int64).reshape(-1, 2)
 
 
 def _key(shard: LocatedShard, record: int) -> str:

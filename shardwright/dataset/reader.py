@@ -96,7 +96,7 @@ class ImageDataset:
             sizes = {info.name[start:]: info.size for info in buckets.list_objects(f"{self.root}/")}
         for link in links(self.root, self.manifest) if sizes is None else ():
             raise DatasetError(f"{os.path.join(self.root, link)}: {IS_LINK}")
-        for shard in (shard for split in self.splits for shard in self.shards(split)):
+        for shard in self.all_shards():
             try:
                 size = os.stat(shard.file).st_size if sizes is None else sizes[shard.path]
             except (OSError, KeyError):
@@ -124,6 +124,10 @@ class ImageDataset:
             for shard in self.manifest.shards
             if shard.split == split
         ]
+
+    def all_shards(self) -> list[LocatedShard]:
+        """Returns the shards of all splits, by split and number."""
+        return [shard for split in self.splits for shard in self.shards(split)]
 
     def num_records(self, split: str) -> int:
         """Returns the number of records in a split."""
@@ -220,15 +224,15 @@ class ImageDataset:
                 except (OSError, ValueError, KeyError, TypeError) as error:
                     problem = f"{shard.index}: not a readable index ({error})"
                     raise DatasetError(f"{problem}. Re-create the dataset.") from None
-        raise UsageError(f"{self.root}: no record has the key {key!a}. {self._why_missing(key, near)}")
-
-    def _why_missing(self, key: str, near: list[str]) -> str:
-        for row in self.ledger():
-            if row.key == key:
-                return f"It was not written: {row.status}, {row.code}: {row.reason}."
-        if near:
-            return f"There is {', '.join(map(ascii, near))}."
-        return "A key is the image's path below the folder of images."
+        row_of = next((row for row in self.ledger() if row.key == key), None)
+        why = (
+            f"There is {', '.join(map(ascii, near))}."
+            if near
+            else "A key is the image's path below the folder of images."
+        )
+        if row_of is not None:
+            why = f"It was not written: {row_of.status}, {row_of.code}: {row_of.reason}."
+        raise UsageError(f"{self.root}: no record has the key {key!a}. {why}")
 
     def example(self, key: str) -> Example:
         """Returns the image of a key, found by the index: its pixels, masks and classes; a notebook shows it.
@@ -264,8 +268,7 @@ class ImageDataset:
         return self.root
 
     def __repr__(self) -> str:
-        images = sum(shard.records for shard in self.manifest.shards)
-        splits = ", ".join(self.splits)
+        images, splits = self.manifest.records, ", ".join(self.splits)
         return f"ImageDataset({self.root!r}, {self.manifest.task}, {images} images, splits {splits})"
 
     def _repr_html_(self) -> str:
@@ -419,6 +422,5 @@ def contents_of(dataset: ImageDataset) -> npt.NDArray[np.uint64]:
     Raises:
         DatasetError: see `ImageDataset.facts`.
     """
-    shards = [shard for split in dataset.splits for shard in dataset.shards(split)]
-    found = map_threads(dataset.facts, shards, readers(dataset.root))
+    found = map_threads(dataset.facts, dataset.all_shards(), readers(dataset.root))
     return np.concatenate([np.empty(0, np.uint64), *(facts.content for facts in found)])

@@ -21,7 +21,7 @@ import numpy.typing as npt
 from PIL import Image
 
 from shardwright.dataset.example_view import ExampleReader, ExampleView
-from shardwright.dataset.manifest import IGNORED, MASKS, MULTI, SINGLE, mask_feature
+from shardwright.dataset.manifest import MASKS, MULTI, SINGLE
 from shardwright.dataset.random_access import RandomAccess, RecordIndices
 from shardwright.dataset.reader import ImageDataset
 from shardwright.dataset.stored_image import encode_image, tensor_proto
@@ -64,7 +64,14 @@ class DatasetSource(Sequence[dict[str, Any]]):
         self._access = RandomAccess(shards)
         # The number of the first record of each shard, and the number of all.
         self._begins = np.cumsum([0, *(shard.records for shard in shards)])
-        self._masks = _mask_names(dataset) if dataset.manifest.labels == MASKS else []
+        masks = dataset.manifest.mask_features if dataset.manifest.labels == MASKS else []
+        self._masks = [dataset.manifest.stored(name) for name in masks]
+        for name in self._masks:
+            if name not in dataset.manifest.features or name.endswith("_text"):
+                raise UsageError(
+                    f"{dataset.root}: its masks are stored as texts ({name}). Write the dataset with features: "
+                    "{preset: tf_vision}."
+                )
         stored = [dataset.manifest.stored(name) for name in (*_BOX, LABEL)]
         self._boxes = stored if all(name in dataset.manifest.features for name in stored) else []
 
@@ -76,7 +83,11 @@ class DatasetSource(Sequence[dict[str, Any]]):
 
     def __getitems__(self, indices: Sequence[SupportsIndex]) -> list[dict[str, Any]]:
         """Returns several items; from a bucket they are read concurrently. PyTorch calls it for each batch."""
-        numbers = np.array([self._number(index) for index in indices], np.int64)
+        count = len(self)
+        for index in indices:
+            if not -count <= operator.index(index) < count:
+                raise IndexError(f"{self!r}: no item {operator.index(index)}, there are {count}")
+        numbers = np.array([operator.index(index) % count for index in indices], np.int64)
         shards = np.searchsorted(self._begins, numbers, side="right") - 1
         payloads = self._access.read(RecordIndices(shards, numbers - self._begins[shards]))
         return [self._item(int(number), payload) for number, payload in zip(numbers, payloads, strict=True)]
@@ -87,12 +98,6 @@ class DatasetSource(Sequence[dict[str, Any]]):
     def __repr__(self) -> str:
         # grain compares it when it resumes from a checkpoint.
         return f"source({self._root!r}, {self.split!r}, fingerprint={self._manifest.fingerprint[:12]!r})"
-
-    def _number(self, index: SupportsIndex) -> int:
-        number, count = operator.index(index), len(self)
-        if not -count <= number < count:
-            raise IndexError(f"{self!r}: no item {number}, there are {count}")
-        return number % count
 
     def _item(self, number: int, payload: bytes) -> dict[str, Any]:
         view = self._reader.read(f"record {number}", payload)
@@ -148,20 +153,6 @@ def source(directory: str | os.PathLike[str], split: str, *, decode: Decode | No
         UsageError: when an item is read: `decode` returns something else.
     """
     return DatasetSource(ImageDataset.open(directory), split, decode)
-
-
-def _mask_names(dataset: ImageDataset) -> list[str]:
-    """Returns the stored names of the masks of all classes, and of the ignored pixels if there are any."""
-    manifest = dataset.manifest
-    marks = [*manifest.classes, *([IGNORED] if manifest.ignores else [])]
-    names = [manifest.stored(mask_feature(name)) for name in marks]
-    missing = [name for name in names if name not in manifest.features or name.endswith("_text")]
-    if missing:
-        raise UsageError(
-            f"{dataset.root}: its masks are stored as texts ({missing[0]}). Write the dataset with features: "
-            "{preset: tf_vision}."
-        )
-    return names
 
 
 def _mask(stored: Any, height: int, width: int) -> Pixels:

@@ -101,18 +101,14 @@ def frames_of(height: int, width: int, orientation: int, options: ImagesConfig) 
     """Returns how annotations move from a file's pixels, of this size and orientation, to the stored pixels."""
     turned = options.orientation == "apply" and orientation != UPRIGHT
     displayed = displayed_size(height, width, orientation if turned else UPRIGHT)
-    return CoordinateFrame(height, width, orientation, turned, _geometry(options, *displayed))
-
-
-def _geometry(options: ImagesConfig, height: int, width: int) -> Geometry | None:
-    """Returns the plan for pixels of that size; `None` where they have the wanted size already."""
+    plan = None
     if isinstance(options.size, int):
-        plan = plan_longest_side(height, width, options.size)
+        plan = plan_longest_side(*displayed, options.size)
     elif options.size is not None:
-        plan = plan_geometry(options.resize, height, width, *options.size)
-    else:
-        return None
-    return None if (plan.height, plan.width) == (height, width) else plan
+        plan = plan_geometry(options.resize, *displayed, *options.size)
+    if plan is not None and (plan.height, plan.width) == displayed:  # The pixels have the wanted size already.
+        plan = None
+    return CoordinateFrame(height, width, orientation, turned, plan)
 
 
 def _ratio(geometry: Geometry | None, turned: bool) -> int:

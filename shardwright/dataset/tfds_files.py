@@ -17,7 +17,6 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from shardwright.dataset.example_view import ExampleReader
 from shardwright.dataset.feature_presets import COMMON_FEATURES, SIZE
 from shardwright.dataset.manifest import AREA, IGNORED, NONE, RLE, SINGLE, Manifest, ShardInfo, mask_feature
 from shardwright.storage.fingerprint import canonical_json
@@ -126,7 +125,7 @@ def _feature(
     manifest: Manifest, name: str, stored: str, kind: str, labeled: bool, masks: Mapping[str, str], areas: set[str]
 ) -> _Feature:
     one = manifest.labels == SINGLE and labeled
-    if name == "image/encoded" and ExampleReader(manifest).encoding not in _PLAIN_FORMS:
+    if name == "image/encoded" and manifest.encoding not in _PLAIN_FORMS:
         return _image(3, "The stored file, decoded. Exif's orientation is not applied.")
     if name == _LABEL and manifest.classes:
         return _label(manifest) if one else _list(_label(manifest))

@@ -59,11 +59,18 @@ def read_statistics(directory: str | os.PathLike[str]) -> dict[str, Any]:
         raise _unreadable(file, error) from None
 
 
-def read_measured(directory: str | os.PathLike[str]) -> dict[str, Any]:
-    """Reads the statistics of a transformed dataset with what was measured.
+def dataset_statistics(directory: str | os.PathLike[str]) -> dict[str, Any]:
+    """Reads the statistics that the transform measured over the train split.
+
+    Args:
+        directory: a transformed dataset, or the TransformGraph made with it.
+
+    Returns:
+        `mean` and `std` per channel (RGB, 0..255 scale), `class_frequency` and `pixel_frequency` by class name, `size`
+        [height, width], `policy`.
 
     Raises:
-        DatasetError: there are none.
+        DatasetError: there are no statistics.
     """
     found = read_statistics(directory)
     if missing := [name for name in MEASURED if name not in found]:

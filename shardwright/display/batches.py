@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -62,16 +62,13 @@ class Batch:
         if self.targets is not None and self.targets.ndim == 4:
             picture = overlay(picture, covered(self.targets[number]))
         elif self.targets is not None:
-            caption = self._labels(self.targets[number])
+            target = self.targets[number]
+            labels = [int(target)] if target.ndim == 0 else np.flatnonzero(target > _HALF).tolist()
+            known = all(0 <= label < len(self.classes) for label in labels)
+            caption = class_names(labels, self.classes) if known else ", ".join(map(str, labels))
         small = Image.fromarray(picture)
         small = small.resize(fitted(*picture.shape[:2])[::-1])
         return tile(data_url("jpeg", small), f"image {number} of the batch", caption)
-
-    def _labels(self, target: Array) -> str:
-        labels = [int(target)] if target.ndim == 0 else np.flatnonzero(target > _HALF).tolist()
-        if all(0 <= label < len(self.classes) for label in labels):
-            return class_names(labels, self.classes)
-        return ", ".join(map(str, labels))
 
 
 def show_batch(batches: Any, classes: Sequence[str] = (), *, count: int = 8) -> Batch:
@@ -89,7 +86,9 @@ def show_batch(batches: Any, classes: Sequence[str] = (), *, count: int = 8) -> 
     Raises:
         UsageError: `batches` is not a batch, or does not fit the classes.
     """
-    batch = batches if isinstance(batches, (tuple, list)) else _first(batches)
+    batch = batches if isinstance(batches, (tuple, list)) else next(iter(batches), None)
+    if batch is None:
+        raise UsageError("show_batch: there is no batch. Give what `load` returns, or (images, targets).")
     parts = batch if isinstance(batch, (tuple, list)) else (batch,)
     if not parts:
         raise UsageError("show_batch: an empty batch. Give (images, targets).")
@@ -133,12 +132,6 @@ def pixels(images: Array) -> npt.NDArray[np.uint8]:
             values = (values - low) / max(high - low, 1e-9)
         images = np.floor(np.clip(values, 0, 1) * 255 + 0.5).astype(np.uint8)
     return np.broadcast_to(images, (*images.shape[:3], 3)).astype(np.uint8)
-
-
-def _first(batches: Iterable[Any]) -> Any:
-    for batch in batches:
-        return batch
-    raise UsageError("show_batch: there is no batch. Give what `load` returns, or (images, targets).")
 
 
 def _array(values: Any) -> Array:

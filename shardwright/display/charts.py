@@ -25,6 +25,14 @@ BAR = Markup('<span class="vh">Bar</span>')
 ENOUGH = 20
 # Height of the highest line, relative to the highest bar.
 _TALLEST = 1.8
+_CURVE_WIDTH, _CURVE_HEIGHT = 360, 160
+_CURVE_LEFT, _CURVE_RIGHT, _CURVE_TOP, _CURVE_BOTTOM = 44, 12, 12, 24
+_STYLES = {"training": "s-train", "evaluation": "s-eval"}
+_OTHER = "s-other"
+_SIDES_WIDTH, _SIDES_HEIGHT = 420, 170
+_SIDES_MARGIN, _SIDES_TOP, _SIDES_BOTTOM = 8, 8, 26
+_BINS = 32
+Numbers = npt.NDArray[np.float64]
 
 
 def bar(part: float, *, kind: str = "") -> Markup:
@@ -80,9 +88,12 @@ def histogram(ident: str, title: str, data: Histogram, show: Show = number) -> M
         return same.format(show(data.least))
     total = [sum(split[i] for split in counts.values()) for i in range(len(edges) - 1)]
     step, tall = (_WIDTH - _LEFT - _RIGHT) / len(total), _HEIGHT - _TOP - _BOTTOM
-    shapes = {split: _shape(counts[split], total) for split in counts if sum(counts[split]) >= ENOUGH}
-    if len(counts) < 2:
-        shapes = {}
+    # A split with the shape of all images follows the tops of the bars.
+    shapes = {
+        split: [count * (sum(total) / sum(own) / max(total)) for count in own]
+        for split, own in counts.items()
+        if len(counts) > 1 and sum(own) >= ENOUGH
+    }
     # Room for lines above the bars, but not so much that a few images in one bin press all bars down.
     top = min(_TALLEST, max([1.0, *(max(shape) for shape in shapes.values())]))
     bars = "".join(_bars(total, [show(edge) for edge in edges], step, tall / top))
@@ -93,8 +104,16 @@ def histogram(ident: str, title: str, data: Histogram, show: Show = number) -> M
         f"{title}: {number_of(data.total, 'image')}, from {least} to {most}, "
         f"mean {mean}, half of them between {quarter} and {rest}."
     )
+    # The first and last bin count all values beyond the scale; a value on its edge may differ in the last digit.
+    near = 1e-9 * (edges[-1] - edges[0])
+    first = f"{show(edges[0])} and less" if data.least < edges[0] - near else show(edges[0])
+    last = f"{show(edges[-1])} and more" if data.most > edges[-1] + near else show(edges[-1])
+    middle = (edges[(len(edges) - 1) // 2] + edges[len(edges) // 2]) / 2
+    center = _LEFT + (_WIDTH - _LEFT - _RIGHT) / 2
+    places = ((_LEFT, first, "start"), (center, show(middle), "middle"), (_WIDTH - _RIGHT, last, "end"))
+    ticks = "".join(_text(f"{x:.1f}", _HEIGHT - 8, text, anchor) for x, text, anchor in places)
     axis = _axis(_LEFT, _WIDTH - _RIGHT, _TOP + tall)
-    chart = _svg(ident, words, (_WIDTH, _HEIGHT), f"{bars}{outlines}{axis}{_ticks(edges, data, show)}")
+    chart = _svg(ident, words, (_WIDTH, _HEIGHT), f"{bars}{outlines}{axis}{ticks}")
     figures = Markup('<p class="figures">mean <b>{}</b> · middle half <b>{} – {}</b> · {} to {}</p>')
     return chart + figures.format(mean, quarter, rest, least, most)
 
@@ -111,27 +130,6 @@ def _bars(total: Sequence[int], edges: Sequence[str], step: float, tall: float) 
             )
 
 
-def _ticks(edges: Sequence[float], data: Histogram, show: Show) -> str:
-    # The first and last bin count all values beyond the scale; a value on its edge may differ in the last digit.
-    near = 1e-9 * (edges[-1] - edges[0])
-    first = f"{show(edges[0])} and less" if data.least < edges[0] - near else show(edges[0])
-    last = f"{show(edges[-1])} and more" if data.most > edges[-1] + near else show(edges[-1])
-    middle = _LEFT + (_WIDTH - _LEFT - _RIGHT) / 2
-    places = ((_LEFT, first, "start"), (middle, show(_middle(edges)), "middle"), (_WIDTH - _RIGHT, last, "end"))
-    return "".join(_text(f"{x:.1f}", _HEIGHT - 8, text, anchor) for x, text, anchor in places)
-
-
-def _middle(edges: Sequence[float]) -> float:
-    count = len(edges) - 1
-    return edges[count // 2] if count % 2 == 0 else (edges[count // 2] + edges[count // 2 + 1]) / 2
-
-
-def _shape(counts: Sequence[int], total: Sequence[int]) -> list[float]:
-    """Scales the counts of a split so that a split with the shape of all images follows the tops of the bars."""
-    scale = sum(total) / sum(counts) / max(total)
-    return [count * scale for count in counts]
-
-
 def _outline(split: str, shape: Sequence[float], step: float, tall: float) -> str:
     base = _HEIGHT - _BOTTOM
     points = []
@@ -145,12 +143,6 @@ def split_legend(splits: Sequence[str]) -> Markup:
     """Returns the legend of the splits' lines."""
     items = [(split_class(split), "", isolate(split, 60)) for split in splits]
     return legend("Lines in the charts", [("all", "", "all images"), *items])
-
-
-_CURVE_WIDTH, _CURVE_HEIGHT = 360, 160
-_CURVE_LEFT, _CURVE_RIGHT, _CURVE_TOP, _CURVE_BOTTOM = 44, 12, 12, 24
-_STYLES = {"training": "s-train", "evaluation": "s-eval"}
-_OTHER = "s-other"
 
 
 def curves(ident: str, title: str, lines: Mapping[str, Sequence[float]], best: int) -> Markup:
@@ -221,13 +213,6 @@ def _caption(name: str, found: Sequence[tuple[int, float]], best: int) -> tuple[
     rich = Markup("{} {} → <b>{}</b>; kept epoch {}: <b>{}</b>")
     text = f"{name} from {first} to {last}, kept {number(kept)}"
     return text, rich.format(name, first, last, epoch, number(kept))
-
-
-_SIDES_WIDTH, _SIDES_HEIGHT = 420, 170
-_SIDES_MARGIN, _SIDES_TOP, _SIDES_BOTTOM = 8, 8, 26
-_BINS = 32
-
-Numbers = npt.NDArray[np.float64]
 
 
 class ChartSample(NamedTuple):

@@ -114,6 +114,10 @@ def document(
         script: of the page; by default it has none.
     """
     code = "" if script is None else _environment().get_template(script.name).render().strip()
+    # JSON in which no character means something to HTML.
+    data = json.dumps(None if script is None else script.data, separators=(",", ":"))
+    for sign in "<>&":
+        data = data.replace(sign, f"\\u{ord(sign):04x}")
     digest = base64.b64encode(digest_of(code.encode("utf-8"), SHA256)).decode("ascii")
     return (
         _environment()
@@ -130,17 +134,9 @@ def document(
             script=Markup(code),  # noqa: S704 -- of the package
             digest=digest,
             served=script is not None and script.served,
-            data=_json_in_html(None if script is None else script.data),
+            data=Markup(data),  # noqa: S704
         )
     )
-
-
-def _json_in_html(value: Any) -> Markup:
-    """Returns plain values as JSON in which no character means something to HTML."""
-    text = json.dumps(value, separators=(",", ":"))  # ASCII.
-    for sign in "<>&":
-        text = text.replace(sign, f"\\u{ord(sign):04x}")
-    return Markup(text)  # noqa: S704
 
 
 def section(ident: str, title: str, *parts: str, lead: str = "") -> Markup:

@@ -21,6 +21,12 @@ _GAP = 4
 _CELL = 44
 _DARK = np.array((0, 68, 136), np.float64)
 _GRAY = (128, 128, 128)
+_LEAST_WIDTH = 240
+_LINE, _LETTER = 14, 6
+_ROW, _BAR, _SPACE = 20, 220, 8
+# Colors of the counts: true positives, false negatives, false positives.
+_COLORS = ((0, 114, 178), (230, 159, 0), (160, 160, 160))
+_MEANINGS = ("found", "missed", "false")
 
 
 def overlay(image: Pixels, masks: npt.NDArray[Any], labels: Sequence[int] | None = None) -> Pixels:
@@ -63,7 +69,7 @@ def confusion_picture(matrix: npt.ArrayLike, classes: Sequence[str]) -> Pixels:
     """
     counts = np.asarray(matrix, np.int64)
     shares = counts / np.maximum(counts.sum(1, keepdims=True), 1)
-    names = [name.encode("ascii", "replace").decode()[:16] for name in classes]
+    names = [drawable(name, 16) for name in classes]
     margin = 12 + 6 * max(len(name) for name in names)
     side = _CELL * len(names)
     picture = Image.new("RGB", (margin + side + 8, margin + side + 8), "white")
@@ -92,14 +98,6 @@ def edge(inside: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
     return inside & ~middle
 
 
-_LEAST_WIDTH = 240
-_LINE, _LETTER = 14, 6
-_ROW, _BAR, _SPACE = 20, 220, 8
-# Colors of the counts: true positives, false negatives, false positives.
-_COLORS = ((0, 114, 178), (230, 159, 0), (160, 160, 160))
-_MEANINGS = ("found", "missed", "false")
-
-
 def captioned(image: Pixels, lines: Sequence[str]) -> Pixels:
     """Writes lines of text below an image; a small image is enlarged first.
 
@@ -117,7 +115,7 @@ def captioned(image: Pixels, lines: Sequence[str]) -> Pixels:
     picture.paste(Image.fromarray(large), (0, 0))
     draw = ImageDraw.Draw(picture)
     for number, line in enumerate(lines):
-        draw.text((4, height + 2 + _LINE * number), _plain(line, (width - 8) // _LETTER), fill="black")
+        draw.text((4, height + 2 + _LINE * number), drawable(line, (width - 8) // _LETTER), fill="black")
     return np.asarray(picture, np.uint8)
 
 
@@ -134,7 +132,7 @@ def class_bars(found: npt.ArrayLike, missed: npt.ArrayLike, false: npt.ArrayLike
         uint8 [h, w, 3].
     """
     counts = np.stack([np.asarray(part, np.int64) for part in (found, missed, false)], axis=1)
-    names = [_plain(name, 20) for name in classes]
+    names = [drawable(name, 20) for name in classes]
     margin = 12 + _LETTER * max(len(name) for name in names)
     picture = Image.new("RGB", (margin + _BAR + 120, _ROW * (len(names) + 1) + 4), "white")
     draw = ImageDraw.Draw(picture)
@@ -157,5 +155,6 @@ def class_bars(found: npt.ArrayLike, missed: npt.ArrayLike, false: npt.ArrayLike
     return np.asarray(picture, np.uint8)
 
 
-def _plain(text: str, letters: int) -> str:
+def drawable(text: str, letters: int | None = None) -> str:
+    """Returns a line in the letters that Pillow's own font has, cut to a length."""
     return text.encode("ascii", "replace").decode().replace("\n", " ")[:letters]

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 from PIL import Image, ImageDraw
 
-from shardwright.display.overlays import Pixels, overlay
+from shardwright.display.overlays import Pixels, drawable, overlay
 from shardwright.display.thumbnails import StoredImage, fitted, shrunk
 from shardwright.images.boxes import LABEL, XMAX, XMIN, YMAX, YMIN
 from shardwright.images.geometry import plan_geometry
@@ -106,8 +106,11 @@ def draw_row(title: str, images: Sequence[AnnotatedImage | None], captions: Sequ
     cells = []
     for image, labels in zip(images, maps, strict=True):
         drawn = None if image is None or labels is None else _drawn(image, labels, window)
-        blank = np.full((CELL_HEIGHT, CELL_WIDTH, 3), _PALE, np.uint8)
-        cells.append(blank if drawn is None else _centered(drawn))
+        cell = np.full((CELL_HEIGHT, CELL_WIDTH, 3), _PALE if drawn is None else 255, np.uint8)
+        if drawn is not None:
+            top, left = (CELL_HEIGHT - drawn.shape[0]) // 2, (CELL_WIDTH - drawn.shape[1]) // 2
+            cell[top : top + drawn.shape[0], left : left + drawn.shape[1]] = drawn
+        cells.append(cell)
     return Row(title + (", a part of it" if window else ""), cells, captions)
 
 
@@ -147,13 +150,6 @@ def _drawn(
     return overlay(np.asarray(part, np.uint8), masks, [number - 2 for number in numbers])
 
 
-def _centered(drawn: Pixels) -> Pixels:
-    cell = np.full((CELL_HEIGHT, CELL_WIDTH, 3), 255, np.uint8)
-    top, left = (CELL_HEIGHT - drawn.shape[0]) // 2, (CELL_WIDTH - drawn.shape[1]) // 2
-    cell[top : top + drawn.shape[0], left : left + drawn.shape[1]] = drawn
-    return cell
-
-
 def strip(row: Row) -> Pixels:
     """Returns the pictures of a row next to each other, uint8 [H, W, 3]."""
     gap = np.full((CELL_HEIGHT, _GAP, 3), 255, np.uint8)
@@ -164,12 +160,12 @@ def draw_table(columns: Sequence[Column], rows: Sequence[Row]) -> Image.Image:
     """Draws images as rows and readings as columns, with what chooses each reading at its head."""
     letters = CELL_WIDTH // _LETTER
     heads = [
-        [*textwrap.wrap(_plain(one.title), letters), "", *textwrap.wrap(_plain(one.setting), letters)]
+        [*textwrap.wrap(drawable(one.title), letters), "", *textwrap.wrap(drawable(one.setting), letters)]
         for one in columns
     ]
     # The longest title is cut: each row is an image, and its name may be a path.
     head = _MARGIN + _LINE * max(map(len, heads))
-    captions = [[textwrap.wrap(_plain(text), letters)[:3] for text in row.captions] for row in rows]
+    captions = [[textwrap.wrap(drawable(text), letters)[:3] for text in row.captions] for row in rows]
     heights = [CELL_HEIGHT + _LINE * (2 + max(map(len, lines))) + _GAP for lines in captions]
     width = len(columns) * (CELL_WIDTH + _GAP) - _GAP
     picture = Image.new("RGB", (width + 2 * _MARGIN, head + sum(heights) + _MARGIN), "white")
@@ -179,13 +175,9 @@ def draw_table(columns: Sequence[Column], rows: Sequence[Row]) -> Image.Image:
         pen.text((left, _MARGIN), "\n".join(lines), fill="black", spacing=_LINE - 11)
     top = head + _MARGIN
     for row, lines_of, height in zip(rows, captions, heights, strict=True):
-        pen.text((_MARGIN, top), _plain(row.title)[: width // _LETTER], fill=(90, 90, 90))
+        pen.text((_MARGIN, top), drawable(row.title)[: width // _LETTER], fill=(90, 90, 90))
         picture.paste(Image.fromarray(strip(row)), (_MARGIN, top + _LINE))
         for left, lines in zip(lefts, lines_of, strict=True):
             pen.text((left, top + _LINE + CELL_HEIGHT + 2), "\n".join(lines), fill="black", spacing=_LINE - 11)
         top += height
     return picture
-
-
-def _plain(text: str) -> str:
-    return text.encode("ascii", "replace").decode()

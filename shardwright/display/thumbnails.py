@@ -171,8 +171,10 @@ def fitted(
 def displayed(stored: StoredImage, rows: int, columns: int) -> Image.Image | None:
     """Returns an image as it is displayed, in mode `RGB` and of that size; `None` if it cannot be decoded."""
     if stored.format == "raw":
-        picture = _raw(stored)
-        return None if picture is None else apply_orientation(picture, stored.orientation).resize((columns, rows))
+        pixels, shape = np.frombuffer(stored.encoded, np.uint8), (*stored.size, 3)
+        if len(pixels) != math.prod(shape):
+            return None
+        return apply_orientation(Image.fromarray(pixels.reshape(shape)), stored.orientation).resize((columns, rows))
     return None if stored.header is None else shrunk(stored.encoded, stored.header, rows, columns)
 
 
@@ -188,12 +190,6 @@ def shrunk(data: bytes, header: ImageHeader, rows: int, columns: int) -> Image.I
     turned = apply_orientation(picture, header.orientation).convert("RGB")
     enlarged = turned.width < columns
     return turned.resize((columns, rows), Image.Resampling.NEAREST if enlarged else Image.Resampling.BOX)
-
-
-def _raw(stored: StoredImage) -> Image.Image | None:
-    height, width = stored.size
-    pixels = np.frombuffer(stored.encoded, np.uint8)
-    return Image.fromarray(pixels.reshape(height, width, 3)) if len(pixels) == height * width * 3 else None
 
 
 def _overlay(

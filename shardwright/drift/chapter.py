@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Hashable
+from contextlib import suppress
 from typing import NamedTuple
 
 import numpy as np
@@ -75,7 +75,16 @@ def drift_chapter(comparison: Comparison, reference: Sample, current: Sample, ti
         heading: the heading of the chapter.
     """
     drifted = comparison.drifted
-    rows = [_row(finding) for finding in comparison.findings]
+    rows = [
+        (
+            isolate(finding.words, 60),
+            badge("bad", "changed") if finding.drifted else badge("good", "as before"),
+            percent(min(1.0, finding.distance)),
+            finding.chance,
+            *("–" if mean is None else number(mean) for mean in (finding.reference, finding.current)),
+        )
+        for finding in comparison.findings
+    ]
     names = (isolate(name[:40]) for name in (comparison.reference, comparison.current))
     body = table(
         ("Measure", "Verdict", "Difference", "Chance", *names),
@@ -113,24 +122,25 @@ def drift_chapter(comparison: Comparison, reference: Sample, current: Sample, ti
     )
 
 
-def _row(finding: DriftFinding) -> tuple[str, ...]:
-    verdict = badge("bad", "changed") if finding.drifted else badge("good", "as before")
-    means = ["–" if mean is None else number(mean) for mean in (finding.reference, finding.current)]
-    chance = "< 0.0001" if finding.p < 0.0001 else f"{finding.p:.4f}"
-    return isolate(finding.words, 60), verdict, percent(min(1.0, finding.distance)), chance, *means
-
-
 def _detail(ident: str, finding: DriftFinding, reference: Sample, current: Sample, tile: Tile) -> Markup:
     parts = []
-    if _measured(finding, current) is not None:
-        parts.append(_chart(ident, finding, reference, current))
-    elif finding.measure == CLASSES:
-        parts.append(_classes(reference, current))
-    elif finding.measure in current.kinds:
+    values = _measured(finding, current)
+    if values is not None:
+        samples = [
+            ChartSample(sample.name, split_class(style), _finite(_measured(finding, sample)))
+            for sample, style in ((reference, _BEFORE), (current, _NOW))
+        ]
+        parts.append(comparison_chart(ident, finding.words, samples))
+    elif finding.measure == CLASSES or finding.measure in current.kinds:
         parts.append(_kinds(finding.measure, reference, current))
-    tail = _tail(finding, reference, current)
-    if len(tail):
-        tiles = [tile(current, row, _note(finding, current, row)) for row in tail.tolist()]
+    tiles = []
+    for row in _tail(finding, reference, current).tolist():
+        below = Markup("")
+        if values is not None:
+            value = number(round(float(values[row]), 6))
+            below = Markup("<div>{} {}</div>").format(isolate(finding.words), value)
+        tiles.append(tile(current, row, below))
+    if tiles:
         parts += [note("The images that stand out most:"), sheet(tiles)]
     return card(join([badge("bad", "changed"), isolate(finding.words, 60)], " "), *parts, wide=True)
 
@@ -143,55 +153,31 @@ def _measured(finding: DriftFinding, sample: Sample) -> npt.NDArray[np.float64] 
     return np.array([areas.get(name, np.nan) for areas in sample.areas]) if kind == AREA else None
 
 
-def _note(finding: DriftFinding, current: Sample, row: int) -> Markup:
-    values = _measured(finding, current)
-    if values is None:
-        return Markup("")
-    return Markup("<div>{} {}</div>").format(isolate(finding.words), number(round(float(values[row]), 6)))
-
-
-def _chart(ident: str, finding: DriftFinding, reference: Sample, current: Sample) -> Markup:
-    samples = [
-        ChartSample(sample.name, split_class(style), _finite(_measured(finding, sample)))
-        for sample, style in ((reference, _BEFORE), (current, _NOW))
-    ]
-    return comparison_chart(ident, finding.words, samples)
-
-
 def _finite(values: npt.NDArray[np.float64] | None) -> npt.NDArray[np.float64]:
     return np.empty(0) if values is None else values[np.isfinite(values)]
 
 
-def _classes(reference: Sample, current: Sample) -> Markup:
-    names = sorted({name for sample in (reference, current) for names in sample.labels for name in names})
-    shares = {
-        name: [sum(name in names for names in sample.labels) / max(1, len(sample)) for sample in (reference, current)]
-        for name in names
-    }
-    order = sorted(names, key=lambda name: -abs(shares[name][0] - shares[name][1]))
-    return _shares(
-        [(name, shares[name][0], shares[name][1]) for name in order[:20]], "Part of the images that have the class"
-    )
+def _shares(measure: str, sample: Sample) -> dict[Hashable, float]:
+    """Returns the part of the images that is of each class or kind."""
+    images = sample.labels if measure == CLASSES else [(kind,) for kind in sample.kinds[measure]]
+    counts = Counter[Hashable](kind for kinds in images for kind in kinds)
+    return {kind: count / len(sample) for kind, count in counts.items()}
 
 
 def _kinds(measure: str, reference: Sample, current: Sample) -> Markup:
-    kinds = sorted({*reference.kinds[measure], *current.kinds[measure]}, key=str)
-    rows: list[tuple[str, float, float]] = []
-    for kind in kinds:
+    """Returns the table of the classes or kinds that have changed most."""
+    before, now = (_shares(measure, sample) for sample in (reference, current))
+    rows = []
+    for kind in sorted({*before, *now}, key=str):
         name = " × ".join(map(str, kind)) if isinstance(kind, tuple) else str(kind)
-        before, now = (sample.kinds[measure].count(kind) / max(1, len(sample)) for sample in (reference, current))
-        rows.append((name, before, now))
+        rows.append((name, before.get(kind, 0.0), now.get(kind, 0.0)))
     rows.sort(key=lambda row: -abs(row[1] - row[2]))
-    return _shares(rows[:20], "Part of the images of each kind")
-
-
-def _shares(rows: list[tuple[str, float, float]], caption: str) -> Markup:
-    cells = [(isolate(name, 60), percent(one), percent(other), _moved(other - one)) for name, one, other in rows]
+    cells = [
+        (isolate(name, 60), percent(one), percent(other), f"{100 * (other - one):+.1f} %".replace("-", "−"))
+        for name, one, other in rows[:20]
+    ]
+    caption = f"Part of the images {'that have the class' if measure == CLASSES else 'of each kind'}"
     return table(("Kind", "before", "now", "moved"), cells, caption=caption, numbers=(1, 2, 3))
-
-
-def _moved(part: float) -> str:
-    return f"{100 * part:+.1f} %".replace("-", "−")
 
 
 def _tail(finding: DriftFinding, reference: Sample, current: Sample) -> npt.NDArray[np.int64]:
@@ -201,29 +187,19 @@ def _tail(finding: DriftFinding, reference: Sample, current: Sample) -> npt.NDAr
         middles = [float(np.median(_finite(_measured(finding, sample)))) for sample in (reference, current)]
         scores = np.where(np.isfinite(values), values if middles[1] >= middles[0] else -values, -np.inf)
     elif finding.measure == CLASSES:
-        grown = _grown(reference, current)
-        scores = np.array([max((grown.get(name, 0.0) for name in names), default=0.0) for names in current.labels])
+        before, now = (_shares(CLASSES, sample) for sample in (reference, current))
+        grown = {name: share - before.get(name, 0.0) for name, share in now.items()}
+        scores = np.array([max((grown[name] for name in names), default=0.0) for names in current.labels])
     elif finding.measure == EMBEDDED:
         spread = reference.embeddings.std(axis=0) + 1e-9
         scores = np.square((current.embeddings - reference.embeddings.mean(axis=0)) / spread).sum(axis=1)
     elif finding.measure in current.kinds:
-        scores = np.array(list(_rarity(finding.measure, reference, current)))
+        known = _shares(finding.measure, reference)
+        scores = np.array([-known.get(kind, 0.0) for kind in current.kinds[finding.measure]])
     else:
         return np.empty(0, np.int64)
     order = np.argsort(-scores, kind="stable")[:_TAIL]
     return order[scores[order] > -np.inf]
-
-
-def _grown(reference: Sample, current: Sample) -> dict[str, float]:
-    """Returns how much more frequent each class has become, as a part of all images."""
-    shares = [Counter(name for names in sample.labels for name in names) for sample in (reference, current)]
-    names = {*shares[0], *shares[1]}
-    return {name: shares[1][name] / max(1, len(current)) - shares[0][name] / max(1, len(reference)) for name in names}
-
-
-def _rarity(measure: str, reference: Sample, current: Sample) -> Iterator[float]:
-    before = {kind: reference.kinds[measure].count(kind) for kind in set(current.kinds[measure])}
-    return (-math.log1p(before[kind]) for kind in current.kinds[measure])
 
 
 def record_tiles(sheets: Sheets) -> Tile:
@@ -241,19 +217,13 @@ def file_tiles(budget: int = BUDGET) -> Tile:
 
     def tile(sample: Sample, row: int, below: str) -> Markup:
         nonlocal left
-        picture = _picture(sample.files[row])
+        picture = Picture("", "", 0, 0)
+        with suppress(ImageError, OSError):  # The file is gone, or has changed since it was measured.
+            data, header, _ = prepare(read_bytes(sample.files[row]), _SHOWN_AS)
+            picture = file_picture(data, header)
         if picture.bytes > left:
             return figure(left_out(), sample.keys[row], below)
         left -= picture.bytes
         return figure(thumbnail(picture, sample.keys[row]), sample.keys[row], below)
 
     return tile
-
-
-def _picture(path: str) -> Picture:
-    """Returns the picture of a measured file; if the file is gone or has changed, an empty one."""
-    try:
-        data, header, _ = prepare(read_bytes(path), _SHOWN_AS)
-        return file_picture(data, header)
-    except (ImageError, OSError):
-        return Picture("", "", 0, 0)

@@ -31,35 +31,6 @@ from shardwright.running.progress import counted
 
 _SHOWN = 12
 _KEYS = 5
-
-
-def comparison_html(comparison: Comparison) -> Markup:
-    """Renders the verdict and the measures with the strongest evidence, for a notebook."""
-    count, every = len(comparison.drifted), len(comparison.findings)
-    verdict = f"{count} of {every} measures have changed" if count else "Nothing has changed"
-    if not comparison.enough:
-        verdict = f"Too few images: at least {LEAST} of each are needed"
-    sides = Markup("{}: {}; against {}: {}").format(
-        isolate(comparison.current, 60),
-        comparison.current_sample,
-        isolate(comparison.reference, 60),
-        comparison.reference_sample,
-    )
-    body = [
-        (
-            isolate(finding.words, 60),
-            Markup("<b>changed</b>") if finding.drifted else "as before",
-            "< 0.0001" if finding.p < 0.0001 else f"{finding.p:.4f}",
-            *("–" if mean is None else number(mean) for mean in (finding.reference, finding.current)),
-        )
-        for finding in comparison.findings[:_SHOWN]
-    ]
-    table = rows(("measure", "verdict", "chance", "before", "now"), body)
-    left = f"{every - _SHOWN} more measures: `findings` has all." if every > _SHOWN else ""
-    unread = [line(isolate(text)) for text in (comparison.known, *comparison.unreadable) if text]
-    return box(verdict, line(sides), *unread, table, *([line(left)] if left else []))
-
-
 CLASSES, EMBEDDED, AREA = "classes", "embedding", "area"
 _CLASS_WEIGHT, _EMBEDDING_WEIGHT = 0.5, 0.2
 _KIND_WORDS = {"format": "file format", "size": "height and width", "channels": "channels"}
@@ -99,6 +70,11 @@ class DriftFinding:
     distance: float
     reference: float | None
     current: float | None
+
+    @property
+    def chance(self) -> str:
+        """The chance `p` as a text."""
+        return "< 0.0001" if self.p < 0.0001 else f"{self.p:.4f}"
 
 
 @dataclass(frozen=True)
@@ -170,7 +146,30 @@ class Comparison:
         return tuple(finding for finding in self.findings if finding.drifted)
 
     def _repr_html_(self) -> str:
-        return comparison_html(self)
+        """Returns the verdict and the measures with the strongest evidence, for a notebook."""
+        count, every = len(self.drifted), len(self.findings)
+        verdict = f"{count} of {every} measures have changed" if count else "Nothing has changed"
+        if not self.enough:
+            verdict = f"Too few images: at least {LEAST} of each are needed"
+        sides = Markup("{}: {}; against {}: {}").format(
+            isolate(self.current, 60),
+            self.current_sample,
+            isolate(self.reference, 60),
+            self.reference_sample,
+        )
+        body = [
+            (
+                isolate(finding.words, 60),
+                Markup("<b>changed</b>") if finding.drifted else "as before",
+                finding.chance,
+                *("–" if mean is None else number(mean) for mean in (finding.reference, finding.current)),
+            )
+            for finding in self.findings[:_SHOWN]
+        ]
+        table = rows(("measure", "verdict", "chance", "before", "now"), body)
+        left = f"{every - _SHOWN} more measures: `findings` has all." if every > _SHOWN else ""
+        unread = [line(isolate(text)) for text in (self.known, *self.unreadable) if text]
+        return box(verdict, line(sides), *unread, table, *([line(left)] if left else []))
 
     def to_dict(self) -> dict[str, Any]:
         """Returns plain values for JSON."""
@@ -207,7 +206,9 @@ def compare(
         if measure.name not in ignore and measure.name.split("/")[0] not in ignore
     ]
     enough = min(len(reference), len(current)) >= LEAST
-    drifts = holm([m.result.p for m in measures], _weights(measures), alpha)
+    # Those without a weight of their own share the rest equally.
+    rest = (1 - sum(m.weight for m in measures)) / max(1, sum(m.weight == 0 for m in measures))
+    drifts = holm([m.result.p for m in measures], [m.weight or rest for m in measures], alpha)
     findings = [
         DriftFinding(m.name, m.words, drifted and enough, m.result.p, round(m.result.distance, 6), m.one, m.other)
         for m, drifted in zip(measures, drifts, strict=True)
@@ -225,13 +226,6 @@ def compare(
         reference.total,
         current.total,
     )
-
-
-def _weights(measures: Sequence[Measure]) -> list[float]:
-    """Returns the weights of the measures; those without a fixed one share the rest equally."""
-    named = sum(measure.weight for measure in measures)
-    others = sum(measure.weight == 0 for measure in measures)
-    return [measure.weight or (1 - named) / others for measure in measures]
 
 
 def _measures(reference: Sample, current: Sample, seed: int, permutations: int) -> Iterator[Measure]:

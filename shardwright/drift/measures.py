@@ -40,6 +40,10 @@ NUMBERS = {
     "steps": "coarseness of the JPEG",
 }
 EMBEDDING = 3 * _KEPT * _KEPT
+# The first rows of the orthonormal DCT-II for 8 samples, float64 (6, 8), scaled to means.
+_COSINES = (
+    np.array([[math.cos(math.pi * k * (2 * n + 1) / (2 * _SIDE)) for n in range(_SIDE)] for k in range(_KEPT)]) / _SIDE
+)
 
 
 class ImageMeasures(NamedTuple):
@@ -104,12 +108,3 @@ def luma_steps(data: bytes) -> int:
             table = body[1 : 1 + 64 * (2 if wide else 1)]
             return int(np.frombuffer(table, ">u2" if wide else "u1").sum()) if len(table) % 64 == 0 else 0
     return 0
-
-
-def _cosines() -> npt.NDArray[np.float64]:
-    """Returns the first rows of the orthonormal DCT-II for 8 samples, float64 (6, 8), scaled to means."""
-    rows = [[math.cos(math.pi * k * (2 * n + 1) / (2 * _SIDE)) for n in range(_SIDE)] for k in range(_KEPT)]
-    return np.array(rows) / _SIDE
-
-
-_COSINES = _cosines()

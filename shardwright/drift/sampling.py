@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import heapq
 import os
-from collections.abc import Collection, Hashable, Iterable, Iterator
+from collections import Counter
+from collections.abc import Collection, Hashable, Iterable
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -81,20 +82,16 @@ class Sample:
     def select(self, rows: npt.NDArray[np.int64]) -> Sample:
         """Returns a sample of some of these images; rows may repeat."""
         chosen = rows.tolist()
-        return Sample(
-            self.name,
-            self.total,
-            [self.keys[i] for i in chosen],
-            self.numbers[rows],
-            self.embeddings[rows],
-            {name: [values[i] for i in chosen] for name, values in self.kinds.items()},
-            self.classes,
-            [self.labels[i] for i in chosen] if self.labels else [],
-            [self.areas[i] for i in chosen] if self.areas else [],
-            [self.places[i] for i in chosen] if self.places else [],
-            [self.files[i] for i in chosen] if self.files else [],
-            self.unreadable,
-            self.known,
+        return replace(
+            self,
+            keys=[self.keys[i] for i in chosen],
+            numbers=self.numbers[rows],
+            embeddings=self.embeddings[rows],
+            kinds={name: [values[i] for i in chosen] for name, values in self.kinds.items()},
+            labels=[self.labels[i] for i in chosen] if self.labels else [],
+            areas=[self.areas[i] for i in chosen] if self.areas else [],
+            places=[self.places[i] for i in chosen] if self.places else [],
+            files=[self.files[i] for i in chosen] if self.files else [],
         )
 
 
@@ -122,7 +119,7 @@ def sample_dataset(
     Raises:
         DatasetError: there is no such split, or the dataset is damaged.
     """
-    shards = [shard for split in dataset.splits for shard in dataset.shards(split)]
+    shards = dataset.all_shards()
     wanted = set(dataset.splits if splits is None else splits)
     for split in wanted - set(dataset.splits):
         raise DatasetError(f"{dataset.root}: no split {split!r}. It has: {', '.join(dataset.splits)}.")
@@ -172,7 +169,7 @@ def shared_contents(one: ImageDataset, other: ImageDataset) -> npt.NDArray[np.ui
 
 
 def _contents(dataset: ImageDataset) -> npt.NDArray[np.uint64]:
-    shards = [shard for split in dataset.splits for shard in dataset.shards(split)]
+    shards = dataset.all_shards()
     if any(facts_path(shard.path) not in dataset.manifest.parts for shard in shards):
         return _NONE  # To read all records would take too long.
     found = contents_of(dataset)
@@ -263,7 +260,7 @@ class _KnownFiles:
             return
         self._contents = set(contents.tolist())
         self._algorithm = dataset.manifest.image_checksum
-        for shard in (shard for split in dataset.splits for shard in dataset.shards(split)):
+        for shard in dataset.all_shards():
             sizes = dataset.facts(shard).numbers["bytes"].tolist()
             self._sizes.update(zip((key for key, _ in dataset.entries(shard)), sizes, strict=True))
 
@@ -297,11 +294,7 @@ class _Builder:
         return self._sample
 
 
-def frequent(samples: Iterable[Sample]) -> Iterator[str]:
-    """Yields the most frequent classes of several samples together, the most frequent first."""
-    counts: dict[str, int] = {}
-    for sample in samples:
-        for names in sample.labels:
-            for name in names:
-                counts[name] = counts.get(name, 0) + 1
-    yield from sorted(counts, key=lambda name: (-counts[name], name))[:_MOST_CLASSES]
+def frequent(samples: Iterable[Sample]) -> list[str]:
+    """Returns the most frequent classes of several samples together, the most frequent first."""
+    counts = Counter(name for sample in samples for names in sample.labels for name in names)
+    return sorted(counts, key=lambda name: (-counts[name], name))[:_MOST_CLASSES]

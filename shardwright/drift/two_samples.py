@@ -24,7 +24,8 @@ _PERMUTATIONS = 999
 _AT_ONCE = 1000
 _GROUPS = 100
 _ROUNDING = 1e-18
-_TERMS = 100
+# Of the series of Kolmogorov's law, which does not converge for the smallest statistics; these are certain.
+_TERMS, _CERTAIN = 100, 0.2
 
 
 class TestResult(NamedTuple):
@@ -58,15 +59,9 @@ def kolmogorov_smirnov(one: Numbers, other: Numbers) -> TestResult:
     distance = float(np.abs(below_one - below_other).max())
     root = math.sqrt(len(one) * len(other) / (len(one) + len(other)))
     # Stephens (1970): brings the asymptotic law close for small samples, too.
-    return TestResult(_kolmogorov(distance * (root + 0.12 + 0.11 / root)), distance)
-
-
-def _kolmogorov(x: float) -> float:
-    """Returns the chance that Kolmogorov's statistic exceeds x."""
-    if x < 0.2:
-        return 1.0
+    x = distance * (root + 0.12 + 0.11 / root)
     total = sum((-1) ** (k - 1) * math.exp(-2 * (k * x) ** 2) for k in range(1, _TERMS))
-    return min(1.0, max(0.0, 2 * total))
+    return TestResult(1.0 if x < _CERTAIN else min(1.0, max(0.0, 2 * total)), distance)
 
 
 def chi_square(one: Mapping[Hashable, int], other: Mapping[Hashable, int]) -> TestResult:
@@ -87,23 +82,17 @@ def chi_square(one: Mapping[Hashable, int], other: Mapping[Hashable, int]) -> Te
     sizes = np.array([size_one, size_other], np.float64)
     shares = counts / sizes
     distance = float(np.abs(shares[:, 0] - shares[:, 1]).sum() / 2)
-    counts = _merge_rare(counts, sizes)
+    # Categories that are too rare for the approximation are merged, the rarest first.
+    least = _LEAST_EXPECTED * sizes.sum() / sizes.min()
+    counts = counts[np.argsort(counts.sum(axis=1), kind="stable")]
+    while len(counts) > 1 and counts[0].sum() < least:
+        counts = np.concatenate([[counts[0] + counts[1]], counts[2:]])
+        counts = counts[np.argsort(counts.sum(axis=1), kind="stable")]
     if len(counts) < 2:
         return TestResult(1.0, distance)
     expected = counts.sum(axis=1, keepdims=True) * sizes / sizes.sum()
     statistic = float(((counts - expected) ** 2 / expected).sum())
     return TestResult(chi_square_tail(statistic, len(counts) - 1), distance)
-
-
-def _merge_rare(counts: Numbers, sizes: Numbers) -> Numbers:
-    """Merges categories that are too rare for the approximation, the rarest first."""
-    order = np.argsort(counts.sum(axis=1), kind="stable")
-    counts = counts[order]
-    least = _LEAST_EXPECTED * sizes.sum() / sizes.min()
-    while len(counts) > 1 and counts[0].sum() < least:
-        counts = np.concatenate([[counts[0] + counts[1]], counts[2:]])
-        counts = counts[np.argsort(counts.sum(axis=1), kind="stable")]
-    return counts
 
 
 def chi_square_tail(x: float, freedom: int) -> float:

@@ -11,12 +11,15 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from shardwright.masks.regions import IGNORE_VALUE
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 Floats = npt.NDArray[np.float64]
 
@@ -24,10 +27,20 @@ Floats = npt.NDArray[np.float64]
 # number of these parts. Sums of whole numbers do not depend on the order of the images.
 _KAGGLE_BITS = 128
 KAGGLE_UNITS = 1 << _KAGGLE_BITS
+# Begins the name of a metric at the best of several thresholds for each class.
+TUNED = "tuned_"
+
+
+class _Added:
+    """Sums and counts over images; two of them are added field by field."""
+
+    def __add__(self, other: Self) -> Self:
+        pairs = zip(vars(self).values(), vars(other).values(), strict=True)
+        return type(self)(*(one + more for one, more in pairs))
 
 
 @dataclass(frozen=True)
-class MaskSums:
+class MaskSums(_Added):
     """Pixels per class, added up over images.
 
     Attributes:
@@ -44,7 +57,7 @@ class MaskSums:
     intersection: Floats
     prediction: Floats
     truth: Floats
-    kaggle: tuple[int, ...]
+    kaggle: npt.NDArray[np.object_]
     found: Floats
     predicted: Floats
     shown: Floats
@@ -54,7 +67,7 @@ class MaskSums:
     def zero(cls, classes: int) -> MaskSums:
         """Returns the sums over no image."""
         i, p, t, found, predicted, shown = np.zeros((6, classes))
-        return cls(i, p, t, (0,) * classes, found, predicted, shown, images=0)
+        return cls(i, p, t, np.zeros(classes, object), found, predicted, shown, images=0)
 
     @classmethod
     def of_images(cls, intersection: npt.ArrayLike, prediction: npt.ArrayLike, truth: npt.ArrayLike) -> MaskSums:
@@ -67,7 +80,8 @@ class MaskSums:
         """
         i, p, t = (np.asarray(v, np.float64) for v in (intersection, prediction, truth))
         found, predicted, shown = (m.sum(0, dtype=np.float64) for m in ((p > 0) & (t > 0), p > 0, t > 0))
-        kaggle = tuple(sum(map(int, column)) for column in np.ldexp(image_dice(i, p, t), _KAGGLE_BITS).T.tolist())
+        units = np.ldexp(image_dice(i, p, t), _KAGGLE_BITS).T.tolist()
+        kaggle = np.array([sum(map(int, column)) for column in units], object)
         return cls(i.sum(0), p.sum(0), t.sum(0), kaggle, found, predicted, shown, images=len(i))
 
     @classmethod
@@ -84,18 +98,6 @@ class MaskSums:
             counted = np.asarray(true) != IGNORE_VALUE
             p, t = p & counted, t & counted
         return cls.of_images(*(m.sum((1, 2), dtype=np.int64) for m in (p & t, p, t)))
-
-    def __add__(self, other: MaskSums) -> MaskSums:
-        return MaskSums(
-            self.intersection + other.intersection,
-            self.prediction + other.prediction,
-            self.truth + other.truth,
-            tuple(one + more for one, more in zip(self.kaggle, other.kaggle, strict=True)),
-            self.found + other.found,
-            self.predicted + other.predicted,
-            self.shown + other.shown,
-            self.images + other.images,
-        )
 
     def dice(self) -> Floats:
         """Returns 2I / (P + T) per class, float64 [C]; NaN for a class that is neither there nor predicted."""
@@ -134,7 +136,7 @@ def image_dice(intersection: npt.ArrayLike, prediction: npt.ArrayLike, truth: np
 
 
 @dataclass(frozen=True)
-class LabelCounts:
+class LabelCounts(_Added):
     """Confusion matrix of a split: float64 [K, K], truth by row, prediction by column."""
 
     confusion: Floats
@@ -151,9 +153,6 @@ class LabelCounts:
         np.add.at(counts, (np.asarray(true, np.int64), np.asarray(predicted, np.int64)), 1.0)
         return cls(counts)
 
-    def __add__(self, other: LabelCounts) -> LabelCounts:
-        return LabelCounts(self.confusion + other.confusion)
-
     def report(self, classes: Sequence[str]) -> dict[str, float]:
         """Names and values: `accuracy`, `mean_f1`, `f1/<class>`; a class neither there nor predicted is left out."""
         hits, total = np.diagonal(self.confusion), self.confusion.sum()
@@ -164,7 +163,7 @@ class LabelCounts:
 
 
 @dataclass(frozen=True)
-class ClassSums:
+class ClassSums(_Added):
     """Images per class, added up, where an image may have several classes.
 
     Attributes:
@@ -193,25 +192,12 @@ class ClassSums:
         hits, prediction, truth = (m.sum(0, dtype=np.float64) for m in (p & t, p, t))
         return cls(hits, prediction, truth, int((p == t).all(1).sum()), len(p))
 
-    def __add__(self, other: ClassSums) -> ClassSums:
-        return ClassSums(
-            self.hits + other.hits,
-            self.prediction + other.prediction,
-            self.truth + other.truth,
-            self.exact + other.exact,
-            self.images + other.images,
-        )
-
     def report(self, classes: Sequence[str]) -> dict[str, float]:
         """Names and values: `mean_f1`, `exact_match`, `f1/<class>`; a class neither there nor predicted is left out."""
         f1 = _ratio(2 * self.hits, self.prediction + self.truth)
         values = {"mean_f1": _mean(f1), "exact_match": self.exact / max(self.images, 1)}
         values.update({f"f1/{n}": float(v) for n, v in zip(classes, f1, strict=True) if not np.isnan(v)})
         return values
-
-
-# Begins the name of a metric at the best of several thresholds for each class.
-TUNED = "tuned_"
 
 
 def headline(task: str, *, multi: bool = False) -> str:

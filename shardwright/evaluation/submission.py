@@ -124,9 +124,7 @@ def write_submission(
         raise UsageError(f"resize: {resize!r} is not known. Use one of: {', '.join(POLICIES)}.")
     if is_remote(os.fspath(path)):
         raise UsageError(f"{os.fspath(path)}: a submission is written to this machine only. Name a file.")
-    given = (
-        zip_longest(keys, masks, fillvalue=_END) if sizes is None else zip_longest(keys, masks, sizes, fillvalue=_END)
-    )
+    given = zip_longest(keys, masks, *([] if sizes is None else [sizes]), fillvalue=_END)
     count = 0
     with WholeFile(Path(path)) as file:
         file.write(_csv_lines([chosen.header]))

@@ -27,14 +27,16 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from typing import Any, NamedTuple
 
 from shardwright.config.limited_pattern import LimitedPattern
-from shardwright.config.split import split_folders, split_word
+from shardwright.config.split import split_folders, split_word, stated_split
 from shardwright.errors import Reading, UsageError
 from shardwright.formats.base import SHOWN_NAMES, Annotation, AnnotationFormat, Request, Survey, shorten
-from shardwright.formats.classes import as_integer, check_any, map_classes
+from shardwright.formats.classes import as_integer, check_any, check_spellings, map_classes
 from shardwright.storage import Refusal
 
 # All before the last `_<number>` or `.<number>`.
 _LABEL_NUMBER = re.compile(r"(?:^|/)(?P<label>[^/]+)[_.][0-9]+(?:\.[^./]*)?\Z")
+# A number before the name of a class, as lists have it.
+_NUMBERED = re.compile(r"\b[0-9]+[_ .-]+")
 _AROUND = "images"
 _FORMAT, _PATTERN = "input.labels.format", "input.labels.regex"
 CLASS_FOLDERS, FILE_NAME = "class_folders", "file_name"
@@ -165,6 +167,40 @@ class ClassFolders(KeyFormat):
         for i, label in super()._labels():
             if label or class_folder(self._keys[i], self._level) not in self._folders:
                 yield i, label
+
+    def survey(self) -> Survey:
+        survey = super().survey()
+        if self._classes is None and not self._folders:
+            self._check_splits()
+        return survey
+
+    def _check_splits(self) -> None:
+        """Raises `UsageError` where another split than `train` has folders that `train` lacks; with the readings."""
+        folders: dict[str, dict[str, str]] = {}
+        for key, label in ((self._keys[i], label) for i, label in self._labels() if label):
+            above, _, _ = key.rpartition("/")
+            if split := stated_split("/".join(part for part in above.split("/") if part != label)):
+                folders.setdefault(split, {}).setdefault(label, above)
+        learned = folders.pop("train", {})
+        further = {label: above for others in folders.values() for label, above in others.items()}
+        further = {label: above for label, above in further.items() if label not in learned}
+        if not learned or not further:
+            return
+        check_spellings([*learned, *further], self._images.root)
+        without = {"input.exclude": sorted(further.values())}
+        readings = [
+            Reading("train has no image of these classes", {"input.classes": sorted({*learned, *further})}),
+            Reading(f"{shorten(without['input.exclude'])} is no part of the set", without),
+        ]
+        # `test/unknown` holds images to predict.
+        readings = readings[::-1] if len(further) == 1 else readings
+        if {_NUMBERED.sub("", label) for label in further} <= {_NUMBERED.sub("", label) for label in learned}:
+            options = {_FORMAT: FILE_NAME, _PATTERN: rf"(?:^|/)(?:{_NUMBERED.pattern})?(?P<label>[^/]+)/[^/]+$"}
+            readings.insert(0, Reading("the numbers before the names are no part of them", options))
+        raise UsageError(
+            f"input.labels: the folders of the splits are not the same classes: train has {shorten(sorted(learned))}, "
+            f"but no {shorten(sorted(further))}. Rename the folders, or choose what they are."
+        ).with_readings(*readings)
 
     def _place(self, key: str, label: str) -> str:
         return f"{key}, folder {label}"

@@ -19,13 +19,15 @@ import os
 import re
 import unicodedata
 from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property
 from itertools import combinations, islice
 from typing import NamedTuple
 from urllib.parse import unquote, urlsplit
 
 from shardwright.config.limited_pattern import LimitedPattern
-from shardwright.config.split import stated_split
+from shardwright.config.split import split_word, stated_split
 from shardwright.errors import UsageError
+from shardwright.storage import is_remote, list_names
 from shardwright.storage.listing import KeyIndex
 
 AMBIGUOUS = -1
@@ -166,7 +168,8 @@ class NameIndex:
         """Returns the position of the key that a path from another folder means.
 
         That is the longest end of the path that is a whole key; else, of another machine, the only key that has most
-        parts in common with its end. A path of the `val` images is none of those in a folder `train`.
+        parts in common with its end. A path of the `val` images is none of those in a folder `train`, however far
+        above them that is.
 
         Raises:
             UsageError: another path was found to mean the same image.
@@ -185,10 +188,8 @@ class NameIndex:
             cut = len("/".join(path.split("/")[: -alike[found]])) if found is not None else 0
         if found is None:
             return None
-        # Of the folders above the images the last two: those further up are where somebody keeps sets, such as `tests`.
-        near = "/".join(self._root.rstrip("/").split("/")[-2:])
-        above = f"{near}/{self._keys[found]}".rsplit("/", path[cut:].count("/"))[0]
-        if len({stated_split(above), stated_split(path[:cut])} - {None}) > 1:
+        below = "/".join(self._keys[found].split("/")[: -path[cut:].count("/") or None])
+        if len({stated_split(below) or self._split_above, stated_split(path[:cut])} - {None}) > 1:
             return None
         if self._named_by_end.setdefault(found, path) != path:
             raise UsageError(
@@ -196,6 +197,23 @@ class NameIndex:
                 f"{self._keys[found]}. Write paths relative to the folder of the images."
             )
         return found
+
+    @cached_property
+    def _split_above(self) -> str | None:
+        """Returns the split that the folders above all images state, the nearest first.
+
+        That is one called `train` or `val2017`. The name `test_set` may be anybody's, unless a `training_set` is next
+        to it.
+        """
+        folders = self._root.rstrip("/").split("/")
+        for depth in range(len(folders) - 1, 2 if is_remote(self._root) else 0, -1):
+            if split := split_word(folders[depth]):
+                return split
+            if split := stated_split(folders[depth]):
+                beside = set(map(stated_split, list_names("/".join(folders[:depth]))))
+                if beside - {None, split}:
+                    return split
+        return None
 
     def _alike_base(self, path: str) -> Sequence[int]:
         """Returns the positions of the images whose file names are that of a path, whatever their extensions."""

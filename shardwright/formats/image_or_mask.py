@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from shardwright.config.input import LabelsConfig
 from shardwright.config.limited_pattern import LimitedPattern
@@ -24,8 +24,9 @@ from shardwright.errors import ConfigError, UsageError
 from shardwright.formats.head import Head
 from shardwright.formats.mask_images import LOSSY, list_masks
 from shardwright.formats.mask_names import (
+    CLASS_PREFIX,
     ImageStems,
-    common_start,
+    beside_photographs,
     numbered_suffix,
     object_masks,
     parallel_folders,
@@ -126,33 +127,18 @@ def _pairs(images: Listing, both: dict[int, str]) -> Iterator[tuple[set[int], st
     yield _ending(stem_of, [suffix for suffix, _ in known]), f"by the suffix {' or '.join(name for name, _ in known)}"
     parallel = parallel_folders(keys)
     yield {i for i in both if keys[i].rpartition("/")[0] in parallel}, "in a folder of masks for each folder of images"
-    lossy = {os.path.splitext(key)[0] for key in keys if key.lower().endswith(LOSSY)}
-    yield {i for i, stem in stem_of.items() if stem in lossy}, "PNG, GIF, BMP or TIFF files of JPEG images"
-    others = {i: stem for i, stem in stem_of.items() if not keys[i].lower().endswith(LOSSY)}
-    end = common_start([stem[::-1] for stem in others.values()])[::-1] if len(others) > 1 else ""
-    shared = (end[i:] for i in range(len(end)))
-    suffix = next((one for one in shared if all(stem[: -len(one)] in lossy for stem in others.values())), "")
-    yield set(others) if suffix else set(), f"by the suffix {suffix}"
     inside = object_masks(keys)
     yield {i for i in both if keys[i] in inside}, "in a folder of objects for each image"
-    yield {i for i, stem in stem_of.items() if any(cut in lossy for cut in _cuts(stem))}, "by a suffix for each class"
-    prefixes = {cut for i, stem in others.items() if (cut := _prefix(stem, lossy))}
-    found = {i for i, stem in others.items() if _prefix(stem, lossy)} if len(prefixes) > 1 else set()
-    yield found, "by a prefix for each class"
+    photographs = ImageStems(keys, frozenset(i for i, key in enumerate(keys) if not key.lower().endswith(LOSSY)))
+    others = {i: stem for i, stem in stem_of.items() if i in photographs.skip}
+    for layout in beside_photographs([keys[i] for i in others], photographs):
+        named = {i: name for i, stem in others.items() if (name := layout.names(stem)) is not None}
+        found = {i for i, (stem, _) in named.items() if photographs.find(stem, bare=False) is not None}
+        # One prefix alone is that of a camera.
+        if layout.name != CLASS_PREFIX or len({named[i][1] for i in found}) > 1:
+            yield found, f"by {layout.name}"
 
 
 def _ending(stem_of: dict[int, str], suffixes: Sequence[str]) -> set[int]:
     ends = tuple(suffixes)
     return {i for i, stem in stem_of.items() if stem.endswith(ends) or (numbered_suffix(stem) in ends)}
-
-
-def _prefix(stem: str, images: Container[str]) -> str:
-    """Returns what a file name has before the name of an image, up to an underscore; empty where there is no image."""
-    folder, slash, name = stem.rpartition("/")
-    cuts = [i for i, letter in enumerate(name) if letter == "_"]
-    return next((name[:i] for i in cuts if folder + slash + name[i + 1 :] in images), "")
-
-
-def _cuts(stem: str) -> Iterator[str]:
-    """Yields the part of a file name before each of its underscores."""
-    return (stem[:i] for i, c in enumerate(stem) if c == "_" and "/" not in stem[i:])

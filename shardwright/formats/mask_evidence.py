@@ -79,6 +79,27 @@ def detect_values(files: MaskFiles, names: list[str], where: str, classes: Mappi
     return evidence.value_map()
 
 
+def check_some_class(
+    files: MaskFiles, names: Sequence[str], where: str, classes: Mapping[str, int | None] | None
+) -> None:
+    """Checks that masks which hold anything hold a class. Masks are read until one does, which is mostly the first.
+
+    Args:
+        files: reads them, with the meaning of their values.
+        names: the masks.
+        where: as in `detect_values`.
+        classes: `input.classes`.
+
+    Raises:
+        UsageError: everything in them would be background or ignored, though not by `input.classes`; with readings.
+    """
+    if any(map(files.classes, names)):
+        return
+    evidence = MaskEvidence(files, where, classes)
+    evidence.look(names)
+    evidence.check_stated()
+
+
 @dataclass
 class MaskEvidence:
     """All masks of a set.
@@ -382,7 +403,7 @@ class MaskEvidence:
             if framed:
                 classes = {**_named([0]), **(ids or _named(lower))}
                 around = f"{white} is the background, and 0 is a class: {totals.share([0])}"
-                readings.append(Reading(around, {_CLASSES: classes, _UNLISTED: "background"}))
+                readings.insert(0, Reading(around, {_CLASSES: classes, _UNLISTED: "background"}))
         place = totals.first[lower[0]]
         how = "never in the same mask" if not totals.mixed else "not drawn around them"
         shown = shorten([str(value) for value in lower], _SHOWN_COLORS)
@@ -431,13 +452,11 @@ class MaskEvidence:
         return totals.files > 1 and totals.framed >= most and totals.holding[0] >= most
 
     def _map(self, totals: MaskTotals) -> ValueMap:
-        stated = self.classes
+        stated, values = self.classes, totals.values
         if stated is None or not have_ids(stated):
+            self._check_first(totals)
             return map_values(totals.first, stated, refuse=self.files.others == REFUSE)
         mapped = map_ids(stated)
-        values = totals.values
-        if IGNORED not in stated and values and not set(totals.pixels) & set(stated.values()):
-            raise self._none_stated(totals, stated)
         one_in_each = len(values) > 1 and set(values) <= {1, WHITE, WHITE_16} and not totals.mixed
         if one_in_each and IGNORED not in stated and not set(values) <= set(stated.values()):
             raise self._white(totals, values[-1])
@@ -450,21 +469,48 @@ class MaskEvidence:
         note = f"masks: 255 is background, as {_UNLISTED} says"
         return mapped._replace(labels={**mapped.labels, WHITE: None}, notes=(*mapped.notes, note))
 
-    def _none_stated(self, totals: MaskTotals, stated: Mapping[str, int | None]) -> UsageError:
-        """Returns the error for classes of which no mask has any."""
-        known = ", ".join(f"{name} ({number})" for name, number in stated.items())
-        found = shorten([str(value) for value in totals.values], _SHOWN_COLORS)
+    def _check_first(self, totals: MaskTotals) -> None:
+        """Raises `UsageError` where there are as many values as names of classes, and 0 is one of them."""
+        names = tuple(self._ids())
+        values = [value for value in totals.values if value != WHITE]
+        if len(names) < 2 or names != tuple(self.classes or ()) or self._ids()[names[0]] != 1 or 0 not in totals.pixels:
+            return
+        if values == list(range(1, len(names))):
+            border = {IGNORED: WHITE} if WHITE in totals.values else {}
+            from_0, from_1 = ({name: base + i for i, name in enumerate(names)} | border for base in (0, 1))
+            raise UsageError(
+                f"masks: input.classes has {len(names)} names, and the values are 0 to {values[-1]}. Either 0 is the "
+                f"background and no mask has {names[-1]}, or 0 is {names[0]}. Write input.classes as {{name: value}}."
+            ).with_readings(
+                Reading(f"0 is {names[0]}: {totals.share([0])}", {_CLASSES: from_0}),
+                Reading(f"0 is the background, and no mask has {names[-1]}", {_CLASSES: from_1}),
+            )
+
+    def check_stated(self) -> None:
+        """Raises `UsageError` where masks hold values of which none is a class, and some are not even named."""
+        stated, name = self._ids(), self._name()
+        totals = self.stored if self.files.values == STORED else self.displayed
+        values = totals.values
+        if values and (threshold := next(iter(self.files.thresholds.values()), 0)):
+            lower = [_one_class(totals, values, "the pixels from 1 on", 1)] if name else []
+            raise UsageError(
+                f"masks: no pixel reaches {_THRESHOLD}, {threshold}; the largest value is {show_value(values[-1])} "
+                f"({totals.first[values[-1]]}). Set it to at most that."
+            ).with_readings(*lower)
+        if all({value, _color(value)} & set(stated.values()) for value in values):
+            return
+        known = ", ".join(f"{name} ({show_value(number)})" for name, number in stated.items() if number is not None)
+        found = shorten(list(map(show_value, values)), _SHOWN_COLORS)
         error = UsageError(
             f"masks: no mask has a class of input.classes, {known}; their values are {found}. Write input.classes as "
             "{name: value} with values that occur."
         )
-        if len(totals.values) > 1 or len(stated) > 1:
-            return error
-        (value,), (name,) = totals.values, stated
-        share = totals.share([value])
-        return error.with_readings(
-            Reading(f"{name} is {value}: {share}", {_CLASSES: {name: value}}),
-            Reading(f"{value} is ignored: {share}", {_CLASSES: {**stated, IGNORED: value}}),
+        if len(values) > 1 or len(stated) > 1 or values[0] >= COLOR:
+            raise error
+        share = totals.share(values)
+        raise error.with_readings(
+            Reading(f"{name} is {values[0]}: {share}", {_CLASSES: {name: values[0]}}),
+            Reading(f"{values[0]} is ignored: {share}", {_CLASSES: {**stated, IGNORED: values[0]}}),
         )
 
     def _name(self) -> str:

@@ -31,7 +31,7 @@ from shardwright.formats.base import (
 )
 from shardwright.formats.classes import map_classes
 from shardwright.formats.image_names import key_stem
-from shardwright.formats.mask_evidence import detect_values
+from shardwright.formats.mask_evidence import check_some_class, detect_values
 from shardwright.formats.mask_names import ImageStems, MaskLayout, MaskName, detect_mask_layout, exported_layout
 from shardwright.formats.mask_values import MaskFiles, ValueMap
 from shardwright.running.progress import counted
@@ -136,6 +136,10 @@ class MaskImages(AnnotationFormat):
             index = {**by_name.index, **({} if ignore is None else {IGNORED: IGNORE})}
             self._annotations = [Annotation(p.image, index[p.label], names[i], NO_ROW) for i, p in placed.items()]
             self._set_thresholds(index)
+            for label, threshold in self.dialect.thresholds.items():
+                above = dataclasses.replace(self.dialect, thresholds={NO_LABEL: threshold})
+                own = [names[i] for i, place in placed.items() if index[place.label] == label]
+                check_some_class(above, own, self.name, {by_name.names[label]: None})
             keeps = ignore is not None or (self._record is not None and self._record.ignored)
             return ValueMap(by_name.names, {0: IGNORE} if keeps else {}, by_name.notes)
         self._annotations = [Annotation(place.image, NO_LABEL, names[i], NO_ROW) for i, place in placed.items()]
@@ -143,8 +147,10 @@ class MaskImages(AnnotationFormat):
             return ValueMap(tuple(self._classes or ()), {})
         if self._options.threshold:
             self._set_thresholds({ALL: NO_LABEL})
-        mapped = detect_values(self.dialect, [names[i] for i in placed], self.name, self._classes)
+        files = [names[i] for i in placed]
+        mapped = detect_values(self.dialect, files, self.name, self._classes)
         self.dialect = self.dialect.meaning(mapped)
+        check_some_class(self.dialect, files, self.name, self._classes)
         return mapped
 
     def _set_thresholds(self, index: Mapping[str, int]) -> None:

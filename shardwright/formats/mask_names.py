@@ -48,14 +48,16 @@ SUFFIXES = {
 _CITYSCAPES = "_leftImg8bit"
 # Suffixes of images whose masks have another suffix in that place.
 _IMAGE_SUFFIXES = ("_img", "_image", "_im", "_sat", "_rgb")
-_SAME, _FOLDER, _CLASS_SUFFIX, _CLASS_PREFIX = "same path", "folder per class", "class suffix", "class prefix"
+_SAME, _FOLDER, _CLASS_SUFFIX, CLASS_PREFIX = "same path", "folder per class", "class suffix", "class prefix"
+_INNER_FOLDER = "folder per class in each folder"
 _OBJECTS, ONE_CLASS = "a folder of objects for each image", "mask"
 _OBJECT_FOLDERS = ("masks", "mask", "objects")
 _PARALLEL = "a folder of masks for each folder of images"
 # Words for masks and for images in the names of folders, with what separates them from other words.
-_MASKS_IN = re.compile(
-    r"[_ -]*(?:(?:1st|2nd)_manual|masks?|labels?|annot(?:ation)?s?|seg(?:mentation)?s?|ground_?truths?|"
-    r"(?<![a-z])gt(?![a-z]))[_ -]*",
+MASK_WORDS = re.compile(
+    r"[_ -]*(?:(?:1st|2nd)_manual|(?<!with)(?<!with[_ -])(?<!without)(?<!without[_ -])masks?|label(?:l?ed|s)?|"
+    r"annot(?:ation)?s?|seg(?:mentation)?s?|semantics?|instances?|panoptic|boundar(?:y|ies)|ground.?truths?|trimaps?|"
+    r"manual|(?<![a-z])gt(?![a-z])|^gt|^targets?$)[_ -]*",
     re.I,
 )
 _IMAGES_IN = re.compile(r"[_ -]*(?:images?|imgs?|input|frames?|photos?|pictures?)[_ -]*", re.I)
@@ -95,19 +97,37 @@ def object_masks(keys: Sequence[str]) -> frozenset[str]:
     return frozenset(key for key, top in inside.items() if tops[top] == 1)
 
 
-def parallel_folders(keys: Iterable[str]) -> dict[str, str]:
+class Place(NamedTuple):
+    """Where the images of a folder of masks are, and the class of its masks, or an empty text."""
+
+    images: str
+    label: str
+
+
+def parallel_folders(keys: Iterable[str]) -> dict[str, Place]:
     """Returns folders of masks and the folder of images of each, where there are several such pairs.
 
     Their names differ in the words for masks and images alone, as of `train/masks` and `train/images`, or of `valannot`
-    and `val`; or a folder of masks has one other next to it: `a/lung masks` and `a/images`.
+    and `val`; or a folder of masks has one other next to it: `a/lung masks` and `a/images`. A folder of masks may hold
+    one folder for each class: `train/masks/car`.
 
     Args:
         keys: keys of images and masks below one folder.
     """
     folders = sorted({key.rpartition("/")[0] for key in keys})
+    if pairs := _pair(folders):
+        return {mask: Place(images, "") for mask, images in pairs.items()}
+    of_class = {folder: folder.rpartition("/")[0] for folder in folders if "/" in folder}
+    of_class = {folder: top for folder, top in of_class.items() if MASK_WORDS.fullmatch(top.rpartition("/")[2])}
+    pairs = _pair(sorted({of_class.get(folder, folder) for folder in folders})) if of_class else {}
+    return {mask: Place(pairs[top], mask[len(top) + 1 :]) for mask, top in of_class.items() if top in pairs}
+
+
+def _pair(folders: Sequence[str]) -> dict[str, str]:
+    """Returns folder of masks -> its folder of images, if there are several pairs."""
     # What all have in common says nothing, such as `Segmentation Data`.
     start = len(os.path.commonpath(folders)) if folders else 0
-    masks = {folder: _without(_MASKS_IN, folder) for folder in folders if _MASKS_IN.search(folder, start)}
+    masks = {folder: _without(MASK_WORDS, folder) for folder in folders if MASK_WORDS.search(folder, start)}
     images: dict[tuple[str, ...], list[str]] = {}
     for folder in folders:
         if folder not in masks:
@@ -277,10 +297,14 @@ def detect_mask_layout(
         by_pattern = pattern_names(compiled, images)
         return MaskLayout("pattern", "input.labels.regex is given", "label" in compiled.groupindex, by_pattern)
     fitting: list[tuple[int, MaskLayout]] = []
-    layouts, stems = list(_layouts(masks, images, classes)), list(map(key_stem, masks))
-    for layout in [*layouts, *_by_varying_part(masks, images)]:
-        if layout not in layouts and any(count == len(masks) for count, _ in fitting):
-            break
+    stems, pairs = list(map(key_stem, masks)), parallel_folders([*masks, *images.keys])
+
+    def layouts() -> Iterator[MaskLayout]:
+        yield from _layouts(masks, images, classes, pairs)
+        if not any(count == len(masks) for count, _ in fitting):
+            yield from _by_varying_part(masks, images, pairs)
+
+    for layout in layouts():
         found = [named for named in map(layout.names, stems) if named is not None]
         placed = [(images.find(stem, bare=not layout.by_class), label) for stem, label in found]
         hits = [label for position, label in placed if position is not None]
@@ -302,6 +326,14 @@ def detect_mask_layout(
     return replace(best[0], reason=reason)
 
 
+def beside_photographs(masks: Sequence[str], photographs: ImageStems) -> Iterator[MaskLayout]:
+    """Yields the layouts of files without loss that may be masks of JPEGs next to them, as `a.png` of `a.jpg`."""
+    yield MaskLayout(_SAME, "", False, _same)
+    yield from _by_varying_part(masks, photographs, {})
+    yield MaskLayout(_CLASS_SUFFIX, "", True, _by_class_in_name(photographs, None, prefix=False))
+    yield MaskLayout(CLASS_PREFIX, "", True, _by_class_in_name(photographs, None, prefix=True))
+
+
 def _first_kind(best: Sequence[MaskLayout]) -> Sequence[MaskLayout]:
     """Returns the first of several kinds of masks of Cityscapes; other layouts that are even stay as they are."""
     kinds = {layout: [kind for kind in _KINDS if layout.name.endswith(f"_{kind}")] for layout in best}
@@ -312,14 +344,13 @@ def _first_kind(best: Sequence[MaskLayout]) -> Sequence[MaskLayout]:
 
 
 def _layouts(
-    masks: Sequence[str], images: ImageStems, classes: Mapping[str, int | None] | None
+    masks: Sequence[str], images: ImageStems, classes: Mapping[str, int | None] | None, pairs: Mapping[str, Place]
 ) -> Iterator[MaskLayout]:
     yield MaskLayout(_SAME, "", False, _same)
-    stems = list(map(key_stem, masks))
-    numbered = set(map(numbered_suffix, stems))
-    pairs = parallel_folders([*masks, *images.keys])
+    numbered = {numbered_suffix(key_stem(mask)) for mask in masks}
     if pairs:
-        yield MaskLayout(_PARALLEL, "", False, _by_parallel_folder(pairs, images))
+        by_class = any(place.label for place in pairs.values())
+        yield MaskLayout(_PARALLEL, "", by_class, _by_parallel_folder(pairs, images))
     for suffix, replacement in images.suffixes:
         pattern = f"^(?P<image>.+){re.escape(suffix)}$"
         instead = f" in place of {replacement}" if replacement and SUFFIXES[suffix] != replacement else ""
@@ -328,28 +359,30 @@ def _layouts(
             name = f"the suffix {suffix}{instead}, further masks with a number"
             yield MaskLayout(name, "", False, _by_suffix(suffix, replacement, numbered=True), objects=True)
     yield MaskLayout(_FOLDER, "", True, _by_folder(classes), pattern="^(?P<label>[^/]+)/(?P<image>.+)$")
+    yield MaskLayout(_INNER_FOLDER, "", True, _by_inner_folder(classes))
     yield MaskLayout(_CLASS_SUFFIX, "", True, _by_class_in_name(images, classes, prefix=False))
-    yield MaskLayout(_CLASS_PREFIX, "", True, _by_class_in_name(images, classes, prefix=True))
+    yield MaskLayout(CLASS_PREFIX, "", True, _by_class_in_name(images, classes, prefix=True))
     if classes is None or len(classes) == 1:
         label = next(iter(classes or ()), ONE_CLASS)
         yield MaskLayout(_OBJECTS, "", True, _by_object_folder(images, label), objects=True)
 
 
-def _by_varying_part(masks: Sequence[str], images: ImageStems) -> Iterator[MaskLayout]:
+def _by_varying_part(masks: Sequence[str], images: ImageStems, pairs: Mapping[str, Place]) -> Iterator[MaskLayout]:
     """Yields the layout in which every mask has one image, and every image one mask at most, by what differs.
 
     The names of all masks begin alike and end alike, and so do those of all images; what lies between, and the folder,
     is equal. Names may differ in upper and lower case, and in an extension within them (`1.jpg_0`, `1.png_0`).
     """
     keys = [key for i, key in enumerate(images.keys) if i not in images.skip]
-    if len(masks) < 2:
+    if len(masks) < 2 or not keys:
         return
     for simplify, channel, how in (
         (str, False, ""),
         (str, True, ""),
         (_simple, False, ", in lower case and without extensions"),
     ):
-        (of_masks, shown), (of_images, instead) = _varying(masks, simplify), _varying(keys, simplify, channel)
+        of_masks, shown = _varying(masks, simplify, pairs)
+        of_images, instead = _varying(keys, simplify, {place.images: place for place in pairs.values()}, channel)
         by_part = dict(zip(of_images, map(key_stem, keys), strict=True))
         if len(by_part) < len(keys) or len(set(of_masks)) < len(masks) or not by_part.keys() >= set(of_masks):
             continue
@@ -360,13 +393,32 @@ def _by_varying_part(masks: Sequence[str], images: ImageStems) -> Iterator[MaskL
         return
 
 
-def _varying(keys: Sequence[str], simplify: Callable[[str], str], channel: bool = False) -> tuple[list[str], str]:
+def _varying(
+    keys: Sequence[str], simplify: Callable[[str], str], pairs: Mapping[str, Place], channel: bool = False
+) -> tuple[list[str], str]:
     """Returns the folder and the part of each name that is not common to all, and how the names look.
+
+    Of pairs of folders, that is what is not common to all of the folder: `1_training.tif`, and `2_test.tif` in another.
+    """
+    folders = [key.rpartition("/")[0] for key in keys]
+    folders = [simplify(pairs[folder].images if folder in pairs else folder) for folder in folders]
+    names = [simplify(base_stem(key)) for key in keys]
+    together: dict[str, list[str]] = {}
+    for folder, name in zip(folders, names, strict=True):
+        together.setdefault(folder if pairs else "", []).append(name)
+    ends = {folder: _common_ends(group, channel) for folder, group in together.items()}
+    varying = []
+    for folder, name in zip(folders, names, strict=True):
+        begin, end = ends[folder if pairs else ""]
+        varying.append(f"{folder}/{name[len(begin) : len(name) - len(end)]}")
+    return varying, "*".join(next(iter(ends.values())))
+
+
+def _common_ends(names: Sequence[str], channel: bool) -> tuple[str, str]:
+    """Returns what all names begin with and what they end with, up to a mark.
 
     A number at the end of all is a part of what differs, unless it is nnU-Net's number of a channel.
     """
-    parts = [simplify(key_stem(key)).rpartition("/") for key in keys]
-    names = [name for _, _, name in parts]
     begin = common_start(names).rstrip("0123456789")
     marks = list(_MARK.finditer(begin))
     begin = begin[: marks[-1].end()] if marks else begin
@@ -376,9 +428,7 @@ def _varying(keys: Sequence[str], simplify: Callable[[str], str], channel: bool 
     if mark is None and not all(name[: len(name) - len(end)][-1:].isdigit() for name in rest):
         end = ""  # Without a mark, a suffix follows numbers.
     end = end[mark.start() if mark else 0 :]
-    end = "" if end.strip("_. -").isdigit() and not (channel and len(keys) > 1) else end
-    varying = [f"{folder}/{name[: len(name) - len(end)]}" for (folder, _, _), name in zip(parts, rest, strict=True)]
-    return varying, f"{begin}*{end}"
+    return begin, "" if end.strip("_. -").isdigit() and not (channel and len(names) > 1) else end
 
 
 def common_start(names: Sequence[str]) -> str:
@@ -396,7 +446,7 @@ def _may_be_classes(layout: MaskLayout, labels: set[str]) -> bool:
     """Returns whether folders or suffixes can be classes where `input.classes` names none."""
     if layout.objects:
         return True
-    if layout.name == _FOLDER:
+    if layout.name in (_FOLDER, _INNER_FOLDER):
         return not all(map(is_split_folder, labels))
     return len(labels) > 1 and not any(f"_{label}" in SUFFIXES or numbered_suffix(f"_{label}") for label in labels)
 
@@ -419,15 +469,16 @@ def _by_suffix(suffix: str, replacement: str, *, numbered: bool = False) -> Call
     return names
 
 
-def _by_parallel_folder(pairs: Mapping[str, str], images: ImageStems) -> Callable[[str], tuple[str, str] | None]:
+def _by_parallel_folder(pairs: Mapping[str, Place], images: ImageStems) -> Callable[[str], tuple[str, str] | None]:
     def names(stem: str) -> tuple[str, str] | None:
         folder, _, name = stem.rpartition("/")
         if folder not in pairs:
             return None
         ends = [(suffix, instead) for suffix, instead in images.suffixes if name.endswith(suffix)]
         cut = [name, *(name[: -len(suffix)] + instead for suffix, instead in ends)]
-        found = [f"{pairs[folder]}/{one}".lstrip("/") for one in cut]
-        return next((one for one in found if images.find(one, bare=False) is not None), found[0]), ""
+        found = [f"{pairs[folder].images}/{one}".lstrip("/") for one in cut]
+        best = next((one for one in found if images.find(one, bare=False) is not None), found[0])
+        return best, pairs[folder].label
 
     return names
 
@@ -436,6 +487,15 @@ def _by_folder(classes: Mapping[str, int | None] | None) -> Callable[[str], tupl
     def names(stem: str) -> tuple[str, str] | None:
         label, _, rest = stem.partition("/")
         return (rest, label) if rest and _may_be(label, classes) else None
+
+    return names
+
+
+def _by_inner_folder(classes: Mapping[str, int | None] | None) -> Callable[[str], tuple[str, str] | None]:
+    def names(stem: str) -> tuple[str, str] | None:
+        above, _, name = stem.rpartition("/")
+        above, _, label = above.rpartition("/")
+        return (f"{above}/{name}", label) if above and _may_be(label, classes) else None
 
     return names
 

@@ -38,7 +38,7 @@ from shardwright.formats.base import (
 )
 from shardwright.formats.classes import ClassMap, map_classes, names_by_line
 from shardwright.formats.image_names import base_stem
-from shardwright.formats.mask_evidence import detect_values
+from shardwright.formats.mask_evidence import check_some_class, detect_values
 from shardwright.formats.mask_images import check_second, list_masks
 from shardwright.formats.mask_names import ImageStems, MaskName
 from shardwright.formats.mask_values import MaskFiles, ValueMap, have_ids, listed_ids, map_ids
@@ -138,6 +138,7 @@ class PascalVoc(AnnotationFormat):
         """
         mapped = self._map(used, masks)
         self.dialect = self.dialect.meaning(mapped)
+        check_some_class(self.dialect, masks, "", mapped.values())
         survey.classes, survey.values = mapped.names, mapped.values()
         survey.ignore = mapped.ignore or self.dialect.others == IGNORED
         survey.notes = (*self._notes, *mapped.notes, *survey.notes)

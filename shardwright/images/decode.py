@@ -30,7 +30,7 @@ import io
 import threading
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import numpy as np
@@ -130,8 +130,11 @@ def decode(data: bytes, header: ImageHeader, ratio: int = 1) -> Image.Image:
     with _named_errors(header.format.upper()):
         image: ImageFile.ImageFile
         if header.format == "jpeg":
-            if header.plain and (picture := _decoded_plain(data, header, ratio)):
-                return picture
+            if header.plain:
+                size = (-(-header.width // ratio), -(-header.height // ratio))
+                # Without Pillow's reader of segments, which after a failure names the damage.
+                with suppress(OSError, ValueError):
+                    return decode_jpeg(data, "L" if header.channels == 1 else "RGB", size, ratio)
             image = JpegImagePlugin.JpegImageFile(io.BytesIO(data))
             image.draft(None, (image.width // ratio, image.height // ratio))
             decode_in_one_piece(image, len(data))
@@ -140,16 +143,6 @@ def decode(data: bytes, header: ImageHeader, ratio: int = 1) -> Image.Image:
             image = PngImagePlugin.PngImageFile(io.BytesIO(strip_metadata(data, header, "all")))
         image.load()
         return _eight_bits(image)
-
-
-def _decoded_plain(data: bytes, header: ImageHeader, ratio: int) -> Image.Image | None:
-    """Decodes a JPEG without Pillow's reader of segments; `None` on failure: Pillow's reader then names the damage."""
-    mode = "L" if header.channels == 1 else "RGB"
-    size = (-(-header.width // ratio), -(-header.height // ratio))
-    try:
-        return decode_jpeg(data, mode, size, ratio)
-    except (OSError, ValueError):
-        return None
 
 
 def convert(data: bytes, *, max_pixels: int) -> tuple[Image.Image, ImageHeader]:
@@ -244,7 +237,11 @@ def _eight_bits(image: Image.Image) -> Image.Image:
     elif mode.startswith("I;16"):
         picture = Image.fromarray((np.asarray(image) >> 8).astype(np.uint8))
     elif mode == "CMYK":
-        picture = _from_cmyk(image)
+        inks: npt.NDArray[np.uint16] = np.asarray(image).astype(np.uint16)
+        # Pillow takes every CMYK JPEG for one of Adobe's, which are inverted.
+        inverted = isinstance(image, JpegImagePlugin.JpegImageFile) and "adobe" not in image.info
+        light = inks if inverted else 255 - inks
+        picture = Image.fromarray((light[..., :3] * light[..., 3:] // 255).astype(np.uint8))
     elif mode in ("1", "P", "PA", "RGBA", "RGBX", "YCbCr"):
         image.info.pop("transparency", None)
         picture = image.convert("L" if mode == "1" else "RGB")
@@ -252,14 +249,6 @@ def _eight_bits(image: Image.Image) -> Image.Image:
         raise ImageError(UNSUPPORTED_COLOR, f"pixels of mode {mode} have no single meaning in 8 bits; save it as RGB")
     picture.info = {}
     return picture
-
-
-def _from_cmyk(image: Image.Image) -> Image.Image:
-    inks: npt.NDArray[np.uint16] = np.asarray(image).astype(np.uint16)
-    # Pillow takes every CMYK JPEG for one of Adobe's, which are inverted.
-    inverted = isinstance(image, JpegImagePlugin.JpegImageFile) and "adobe" not in image.info
-    light = inks if inverted else 255 - inks
-    return Image.fromarray((light[..., :3] * light[..., 3:] // 255).astype(np.uint8))
 
 
 @contextmanager

@@ -58,6 +58,7 @@ class Geometry:
                 raise ValueError(f"geometry: {offset} {begin} + {extent} {size} is not within {limit} {whole}")
 
 
+@lru_cache(maxsize=256)  # Data sets have few sizes.
 def plan_geometry(policy: str, source_height: int, source_width: int, height: int, width: int) -> Geometry:
     """Plans how a source of any size becomes an output of `height` x `width`.
 
@@ -83,12 +84,6 @@ def plan_geometry(policy: str, source_height: int, source_width: int, height: in
     for name, side in sides.items():
         if side < 1:
             raise ValueError(f"geometry: {name} is {side}, it must be at least 1")
-    return _planned(policy, source_height, source_width, height, width)
-
-
-# Data sets have few sizes.
-@lru_cache(maxsize=256)
-def _planned(policy: str, source_height: int, source_width: int, height: int, width: int) -> Geometry:
     crop_height, crop_width = source_height, source_width
     resized_height, resized_width = height, width
     source_is_taller = source_height * width > source_width * height

@@ -90,7 +90,13 @@ def jpeg_segments(data: bytes) -> Iterator[JpegSegment]:
         count += 1
         if count > BUDGET.objects:
             check_number(BUDGET, count, len(data))
-        start = _scan_end(data, position) if scans else _next_marker(data, position)
+        start: int | None = position
+        if scans:
+            start = _scan_end(data, position)
+        # Every sound file has its markers where the segment before ends.
+        elif data[position : position + 1] != b"\xff" or data[position + 1 : position + 2] in _NO_MARKER:
+            match = _MARKER.search(data, position)
+            start = None if match is None else match.start()
         if start is None:
             raise ImageError(TRUNCATED, f"the JPEG's {len(data)} bytes contain no end-of-image marker")
         marker, position = data[start + 1], start + 2
@@ -113,14 +119,6 @@ def jpeg_segments(data: bytes) -> Iterator[JpegSegment]:
         yield JpegSegment(marker, start, position + 2, position + length)
         position += length
         scans += marker == SOS
-
-
-def _next_marker(data: bytes, position: int) -> int | None:
-    """Returns the position of the next marker of any kind, or `None`."""
-    if data[position : position + 1] == b"\xff" and data[position + 1 : position + 2] not in _NO_MARKER:
-        return position  # Every sound file has its markers there.
-    match = _MARKER.search(data, position)
-    return None if match is None else match.start()
 
 
 def _scan_end(data: bytes, position: int) -> int | None:
@@ -162,7 +160,9 @@ def read_jpeg(data: bytes, max_pixels: int, known: bool) -> ImageHeader:
     for marker, start, begin, end in jpeg_segments(data):
         body = data[begin:end]
         if not scans:
-            plain = plain and start == previous and not (marker & 0xF0 == 0xE0 and _may_be_stumbled_over(body))
+            plain = plain and start == previous
+            if plain and marker & 0xF0 == 0xE0:
+                plain = not any(body.startswith(name) and len(body) < least for name, least in _TAKEN_APART.items())
             previous = end
         if marker in _FRAMES_TAKEN:
             if frame is not None:
@@ -193,11 +193,6 @@ def read_jpeg(data: bytes, max_pixels: int, known: bool) -> ImageHeader:
     orientation = 1 if exif is None else read_orientation(exif)
     located = located or (exif is not None and has_position(exif))
     return ImageHeader("jpeg", height, width, channels, orientation, located, plain and channels != 4)
-
-
-def _may_be_stumbled_over(body: bytes) -> bool:
-    """Returns whether Pillow parses this segment, and may fail at it."""
-    return any(body.startswith(name) and len(body) < least for name, least in _TAKEN_APART.items())
 
 
 def _frame_header(body: bytes, max_pixels: int) -> tuple[int, int, int]:

@@ -77,18 +77,13 @@ def _strip_jpeg(data: bytes, orientation: int, keep_public: bool) -> Iterator[by
                 yield from _exif_segment(without_private(body[len(EXIF_PREFIX) :]))
             exif_due = False
         elif segment.marker in _APPLICATION or segment.marker == _COMMENT:
-            yield from _kept_application(segment.marker, body, keep_public)
+            if segment.marker == _APP0 and body.startswith(b"JFIF\0") and len(body) >= 14:
+                yield _segment(_APP0, body[:12] + bytes(2))  # Without its thumbnail: 0 x 0.
+            profile = keep_public and segment.marker == _APP2 and body.startswith(b"ICC_PROFILE\0")
+            if profile or (segment.marker == _APP14 and body.startswith(b"Adobe")):
+                yield _segment(segment.marker, body)
         else:
             yield data[segment.start : segment.end]
-
-
-def _kept_application(marker: int, body: bytes, keep_public: bool) -> Iterator[bytes]:
-    if marker == _APP0 and body.startswith(b"JFIF\0") and len(body) >= 14:
-        yield _segment(_APP0, body[:12] + bytes(2))  # Without its thumbnail: 0 x 0.
-    elif (marker == _APP14 and body.startswith(b"Adobe")) or (
-        keep_public and marker == _APP2 and body.startswith(b"ICC_PROFILE\0")
-    ):
-        yield _segment(marker, body)
 
 
 def _exif_segment(tiff: bytes) -> Iterator[bytes]:
@@ -116,8 +111,4 @@ def _strip_png(data: bytes, orientation: int, keep_public: bool) -> Iterator[byt
         if chunk.kind in kept:
             yield data[chunk.start : chunk.end]
         if chunk.kind == "IHDR" and exif:
-            yield _chunk(b"eXIf", exif)
-
-
-def _chunk(kind: bytes, body: bytes) -> bytes:
-    return struct.pack(">I", len(body)) + kind + body + struct.pack(">I", zlib.crc32(kind + body))
+            yield struct.pack(">I", len(exif)) + b"eXIf" + exif + struct.pack(">I", zlib.crc32(b"eXIf" + exif))

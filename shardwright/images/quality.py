@@ -34,6 +34,9 @@ _DIGITS = 6
 _EXACT = 256
 # Pixels in one step, so that the arrays stay in the processor's cache and need no new memory.
 _AT_ONCE = 1 << 16
+SHORTEST_SIDE = 64
+# A strip of many times its own width is reduced along its length, which nothing that is measured minds.
+_LONGEST_SIDE = 4096
 
 
 class Quality(NamedTuple):
@@ -107,17 +110,16 @@ def _sums(planes: Sequence[npt.NDArray[np.uint8]]) -> tuple[list[int], list[int]
         squares += _dots(levels, levels)
         products[:2] += _dots(levels[:2], levels[1:3])
         products[2:] += _dots(levels[:1], levels[2:3])
-    return _whole(totals), _whole(squares), _whole(products)
+    levels_of, squares_of, products_of = (
+        [int(value) for value in sums.tolist()] for sums in (totals, squares, products)
+    )
+    return levels_of, squares_of, products_of
 
 
 def _dots(some: npt.NDArray[np.float32], others: npt.NDArray[np.float32]) -> npt.NDArray[np.float64]:
     """Returns the sums of the products of channels, each an array of blocks."""
     sums: npt.NDArray[np.float64] = np.einsum("cij,cij->ci", some, others).sum(axis=1, dtype=np.float64)
     return sums
-
-
-def _whole(sums: npt.NDArray[np.float64]) -> list[int]:
-    return [int(value) for value in sums.tolist()]
 
 
 def _variance(count: int, total: int, squares: int) -> int:
@@ -130,7 +132,12 @@ def _sharpness(levels: npt.NDArray[np.uint8]) -> float:
     count = total = squares = 0
     step = max(1, _AT_ONCE // levels.shape[1])
     for top in range(0, len(levels), step):
-        edges = _laplacian(levels[max(0, top - 1) : top + step + 1].astype(np.int16)).astype(np.float64)
+        rows = levels[max(0, top - 1) : top + step + 1].astype(np.int16)
+        # The sum of the four neighbors less four times the pixel, for pixels with four neighbors.
+        laplacian = rows[1:-1, 1:-1] * np.int16(-4)
+        for neighbors in (rows[:-2, 1:-1], rows[2:, 1:-1], rows[1:-1, :-2], rows[1:-1, 2:]):
+            laplacian += neighbors
+        edges = laplacian.astype(np.float64)
         count += edges.size
         # Whole numbers below 2**53.
         total += int(edges.sum())
@@ -138,23 +145,8 @@ def _sharpness(levels: npt.NDArray[np.uint8]) -> float:
     return math.sqrt(_variance(count, total, squares)) / max(count, 1)
 
 
-def _laplacian(levels: npt.NDArray[np.int16]) -> npt.NDArray[np.int16]:
-    """Returns the sum of the four neighbors less four times the pixel, for pixels with four neighbors."""
-    edges = levels[1:-1, 1:-1] * np.int16(-4)
-    edges += levels[:-2, 1:-1]
-    edges += levels[2:, 1:-1]
-    edges += levels[1:-1, :-2]
-    edges += levels[1:-1, 2:]
-    return edges
-
-
 def _part(value: float) -> float:
     return round(value / _LEVELS, _DIGITS)
-
-
-SHORTEST_SIDE = 64
-# A strip of many times its own width is reduced along its length, which nothing that is measured minds.
-_LONGEST_SIDE = 4096
 
 
 def reduction(height: int, width: int) -> int:

@@ -5,8 +5,8 @@ the augmentations. `unpack_masks` makes masks of the bits of `load(..., masks="b
 """
 
 from shardwright.dataset.host_sharding import steps_per_epoch
-from shardwright.dataset.train_statistics import STATISTICS_FILE
-from shardwright.loader.dataset_info import dataset_statistics, image_size
+from shardwright.dataset.train_statistics import STATISTICS_FILE, dataset_statistics
+from shardwright.loader.dataset_info import image_size
 from shardwright.loader.load import load
 from shardwright.loader.masks import unpack_masks
 from shardwright.loader.memory import MEMORY, room_in_memory

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from shardwright.loader.memory import SHARDS_AT_ONCE, LoaderMemory, loader_memory
+from shardwright.loader.memory import SHARDS_AT_ONCE, loader_memory
 
 # The shuffle buffer spans several shards and this many batches, up to this many bytes.
 _BATCHES_MIXED = 64
@@ -55,7 +55,20 @@ def advise(loaded: Loaded) -> list[Advice]:
     """Returns settings with reasons, and the memory they take."""
     buffer = shuffle_buffer(loaded)
     cycle = min(loaded.shards, SHARDS_AT_ONCE)
-    memory = memory_of(loaded, buffer)
+    memory = loader_memory(
+        record=loaded.record_bytes,
+        shuffle_buffer=min(buffer, loaded.records),
+        batch=loaded.batch,
+        size=loaded.size,
+        channels=loaded.channels,
+        shards=loaded.shards,
+        processors=loaded.processors,
+    )
+    why = f"no more than {_MOST_SHUFFLED >> 20} MB, or two batches"
+    if buffer == loaded.records:
+        why = "all there are"
+    elif buffer == _BATCHES_MIXED * loaded.batch:
+        why = "enough, since shards are mixed too"
     return [
         Advice(
             "cycle length",
@@ -68,7 +81,7 @@ def advise(loaded: Loaded) -> list[Advice]:
             "loader.shuffle_buffer",
             str(buffer),
             f"{buffer / loaded.batch:.0f} batches of {loaded.batch}, {buffer * loaded.record_bytes / 1e6:.0f} MB of "
-            f"encoded records{_why_not_more(loaded, buffer)}",
+            f"encoded records: {why}",
         ),
         Advice(
             "loader.order",
@@ -89,24 +102,3 @@ def shuffle_buffer(loaded: Loaded) -> int:
     """Returns records for the shuffle buffer: many batches in bounded memory, at most all, at least two batches."""
     fitting = int(_MOST_SHUFFLED // max(1.0, loaded.record_bytes))
     return max(2 * loaded.batch, min(_BATCHES_MIXED * loaded.batch, fitting, loaded.records))
-
-
-def memory_of(loaded: Loaded, buffer: int) -> LoaderMemory:
-    """Returns the loader's memory with a shuffle buffer of `buffer` records."""
-    return loader_memory(
-        record=loaded.record_bytes,
-        shuffle_buffer=min(buffer, loaded.records),
-        batch=loaded.batch,
-        size=loaded.size,
-        channels=loaded.channels,
-        shards=loaded.shards,
-        processors=loaded.processors,
-    )
-
-
-def _why_not_more(loaded: Loaded, buffer: int) -> str:
-    if buffer == loaded.records:
-        return ": all there are"
-    if buffer == _BATCHES_MIXED * loaded.batch:
-        return ": enough, since shards are mixed too"
-    return f": no more than {_MOST_SHUFFLED >> 20} MB, or two batches"

@@ -25,12 +25,12 @@ the others.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import tensorflow as tf
 
 from shardwright.config.loader import AUGMENTATIONS, Augmentation
-from shardwright.errors import UsageError
 from shardwright.loader.image_changes import (
     AFFINE,
     COLORS,
@@ -55,19 +55,6 @@ _FIRST = 10
 _FURTHER = 1 << 41
 
 
-def check_augment(augment: Mapping[str, Augmentation], size: tuple[int, int]) -> None:
-    """Refuses augmentations that images of a size do not allow.
-
-    Raises:
-        UsageError: names the augmentation.
-    """
-    if "rotate90" in augment and size[0] != size[1]:
-        raise UsageError(
-            f"augment 'rotate90' needs square images, these are {size[0]} x {size[1]}. Leave it out, or set a square "
-            "transform.size."
-        )
-
-
 def apply_augmentations(example: Example, augment: Mapping[str, Augmentation], seed: int, count: Tensor) -> Example:
     """Changes one example.
 
@@ -87,7 +74,9 @@ def apply_augmentations(example: Example, augment: Mapping[str, Augmentation], s
     moving = [image] if bits is None else [image, bits]
     for name, axis in (("flip_left_right", 1), ("flip_up_down", 0)):
         if name in augment:
-            moving = [_flipped(part, chance[name][0] < 0.5, axis) for part in moving]
+            flip = chance[name][0] < 0.5
+            flipped = [tf.cond(flip, partial(tf.reverse, part, [axis]), partial(tf.identity, part)) for part in moving]
+            moving = [tf.ensure_shape(part, before.shape) for part, before in zip(flipped, moving, strict=True)]
     if "rotate90" in augment:
         turns = tf.cast(chance["rotate90"][0] * 4, tf.int32)
         moving = [tf.ensure_shape(tf.image.rot90(part, turns), part.shape) for part in moving]
@@ -114,10 +103,6 @@ def _drawn(names: Sequence[str], seed: int, count: Tensor) -> dict[str, Tensor]:
     """Returns random numbers from 0 to 1 for each augmentation."""
     numbers = tf.random.stateless_uniform([len(names), _NUMBERS], tf.stack([tf.constant(seed, tf.int64), count]))
     return {name: numbers[row] for row, name in enumerate(names)}
-
-
-def _flipped(part: Tensor, flip: Tensor, axis: int) -> Tensor:
-    return tf.ensure_shape(tf.cond(flip, lambda: tf.reverse(part, [axis]), lambda: part), part.shape)
 
 
 def _box(height: int, width: int, shares: tuple[Tensor, Tensor], chance: Tensor) -> tuple[Tensor, ...]:

@@ -1,34 +1,15 @@
-"""The size of a dataset's images and the statistics of its pixels, before the first batch."""
+"""The size of a dataset's images, before the first batch."""
 
 from __future__ import annotations
 
-import os
-from typing import Any
-
 from shardwright.dataset.reader import ImageDataset
-from shardwright.dataset.train_statistics import read_measured, read_statistics
+from shardwright.dataset.train_statistics import read_statistics
 from shardwright.errors import DatasetError
 from shardwright.images.read_header import read_header
 from shardwright.tfrecords.records import decode_example
 
 # The images of a dataset were checked when it was written.
 _ANY_SIZE = 2**31
-
-
-def dataset_statistics(directory: str | os.PathLike[str]) -> dict[str, Any]:
-    """Reads the statistics that the transform measured over the train split.
-
-    Args:
-        directory: a transformed dataset, or the TransformGraph made with it.
-
-    Returns:
-        `mean` and `std` per channel (RGB, 0..255 scale), `class_frequency` and `pixel_frequency` by class name, `size`
-        [height, width], `policy`.
-
-    Raises:
-        DatasetError: there are no statistics.
-    """
-    return read_measured(directory)
 
 
 def image_size(dataset: ImageDataset) -> tuple[int, int]:

@@ -15,6 +15,7 @@ import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence, Set
 from contextlib import suppress
+from functools import partial
 from itertools import accumulate, groupby
 from typing import Any, ParamSpec, TypeVar
 
@@ -49,6 +50,15 @@ _UNEXPLAINED = "a record could not be decoded, but could at the second attempt. 
 
 _Given = ParamSpec("_Given")
 _Read = TypeVar("_Read")
+_Batch = TypeVar("_Batch")
+# The names of TensorFlow's nodes and datasets, which later versions put first.
+_NODES = re.compile(
+    r"\{\{.*?\}\}|\[Op:.*|Error in user-defined function passed to \S+ transformation with iterator: \S+: "
+)
+# The loader's own messages: of a record (`with_error_context`), and of reading in Python (`random_access`).
+_OURS = re.compile(r"assertion failed: \[(.*)\]|(?:Dataset|Storage)Error: (.*)", re.ASCII)
+# TensorFlow's C escapes of an assertion's text; characters that would end or hide a line stay escaped.
+_ESCAPED = re.compile(rb"\\([2-3][0-7]{2}|[\\'\"])")
 
 
 def require(condition: Tensor, problem: str, value: Tensor) -> Tensor:
@@ -83,17 +93,86 @@ class ErrorContext:
 
     Args:
         shards: all shards of the split.
-        problem: returns what is wrong with a serialized example; empty when nothing is.
+        problem: returns what is wrong with a serialized example; empty when nothing is. It gets an empty one for a
+            record that cannot be read.
     """
 
     def __init__(self, shards: Sequence[LocatedShard], problem: Callable[[bytes], str]) -> None:
         self.read_errors = ReadErrors()
-        self._locator = RecordLocator(shards)
         self._problem = problem
+        self._shards = list(shards)
+        self._begins = list(accumulate((shard.records for shard in self._shards), initial=0))
 
     def explain(self, positions: Sequence[int]) -> str:
-        """Returns which of some records is the first wrong one, and why; empty when none is."""
-        return self.read_errors.why() or self._locator.first_wrong(positions, self._problem)
+        """Returns the name of the first wrong record of some, and what is wrong with it; empty when none is.
+
+        The shards are read from their beginning, so that an earlier record that damages the rest of its shard is found.
+
+        Args:
+            positions: in the split, ascending.
+
+        Raises:
+            StorageError: the object store does not answer.
+        """
+        if why := self.read_errors.why():
+            return why
+        # The last of the shards that begin there: those before it are empty.
+        shard_of = partial(bisect_right, self._begins, hi=len(self._shards))
+        for end, wanted in groupby(positions, shard_of):
+            shard, begin = self._shards[end - 1], self._begins[end - 1]
+            for record, payload in _payloads(shard, {position - begin for position in wanted}):
+                if message := self._problem(payload):
+                    return f"{_named(shard, record)}: {message}"
+        return ""
+
+
+def _payloads(shard: LocatedShard, wanted: Set[int]) -> Iterator[tuple[int, bytes]]:
+    """Yields numbers and payloads of wanted records of a shard, until one cannot be read."""
+    record, last = 0, max(wanted)
+    with suppress(RecordError, FileNotFoundError):
+        for record, (_, payload) in enumerate(read_records(shard.file)):
+            if record in wanted:
+                yield record, payload
+            if record == last:
+                return
+            record += 1
+    yield record, b""
+
+
+def _named(shard: LocatedShard, record: int) -> str:
+    """Returns shard, number, offset and key of a record."""
+    row: dict[str, Any] = {}
+    # A damaged index must not hide what is wrong with the record.
+    with suppress(OSError, ValueError), open_file(shard.index) as lines:
+        row = next((json.loads(line) for count, line in enumerate(lines) if count == record), {})
+    return f"{shard.path}, record {record} at byte {row.get('offset', '?')}, key {row.get('key', '?')}"
+
+
+class ReadErrors:
+    """Keeps the last error of a function: of an error in Python, TensorFlow may keep no more than a missing batch."""
+
+    def __init__(self) -> None:
+        self._why = ""
+
+    def watched(self, read: Callable[_Given, _Read]) -> Callable[_Given, _Read]:
+        """Returns a function whose last error is kept."""
+
+        def watching(*given: _Given.args, **named: _Given.kwargs) -> _Read:
+            try:
+                return read(*given, **named)
+            except ShardwrightError as error:
+                self._why = str(error)
+                raise
+            except Exception as error:
+                self._why = describe_os_error(error) if isinstance(error, OSError) else repr(error)
+                raise
+
+        return watching
+
+    def why(self) -> str:
+        """Returns the message of the last error, once; empty where there was none."""
+        why, self._why = self._why, ""
+        return why
 
 
 def with_error_context(
@@ -124,8 +203,7 @@ def with_error_context(
         error follows.
 
     Raises:
-        tf.errors.InvalidArgumentError: while iterating, in the place of a record that is wrong or could not be read,
-            or of its batch; names it.
+        tf.errors.InvalidArgumentError: while iterating, in the place of a wrong record or its batch; names the record.
     """
     each, threads = batch or 1, threads or threads_of_decoding()
 
@@ -137,7 +215,13 @@ def with_error_context(
             # `make` is not within the control dependencies: constants would wait there, and TensorFlow not fold them.
             return record["position"], make(number, progress.add(record))
 
-        made = _mapped(records, begin, threads, batch, drop_remainder)
+        # Not by `enumerate`, within a function: Grappler would rewrite its numbers.
+        numbered = tf.data.Dataset.zip((tf.data.Dataset.range(_FOREVER), records))
+        if batch is None:
+            made = numbered.map(no_autograph(begin), num_parallel_calls=threads, deterministic=True)
+        else:
+            options = {"num_parallel_calls": calls_at_once(batch, threads), "drop_remainder": drop_remainder}
+            made = numbered.apply(_map_and_batch(no_autograph(begin), batch, **options))
         # An error is left out and the next number asked for, which is too large then: this ends the stream. Otherwise
         # TensorFlow would search for the next element without an error, for ever where there is none.
         numbers = tf.data.Dataset.range(0, _FOREVER, each)
@@ -145,11 +229,10 @@ def with_error_context(
         examples = tf.data.Dataset.zip((numbers, made)).ignore_errors()
         examples = examples.map(no_autograph(lambda number, pair: progress.finish(pair[0], number + each, pair[1])))
         # If nothing fails there are as many elements as `count` takes, and `fail` is never called.
-        fail = no_autograph(lambda _: _failure(progress.positions(), explain, made.element_spec[1]))
+        fail = no_autograph(lambda _: progress.fail(explain, made.element_spec[1]))
         examples = examples.concatenate(tf.data.Dataset.range(_FOREVER).map(fail))
-        if count is None:
-            return examples
-        return examples.take(count // each if drop_remainder else -(-count // each))
+        elements = None if count is None else count // each if drop_remainder else -(-count // each)
+        return examples if elements is None else examples.take(elements)
 
     return tf.data.Dataset.from_tensors(0).flat_map(no_autograph(watched))
 
@@ -177,9 +260,18 @@ class _InProgress:
         keys, none = [tf.constant(_DONE, tf.int64)], tf.constant(0, tf.int64)
         return tf.raw_ops.LookupTableFindV2(table_handle=self._table, keys=keys, default_value=none)[0]
 
-    def positions(self) -> Tensor:
+    def fail(self, explain: Callable[[list[int]], str], spec: Any) -> Any:
+        """Fails with the explanation; its types and shapes are those of an example."""
+
+        def message(numbers: npt.NDArray[np.int64]) -> bytes:
+            problem = explain(sorted(position for position in numbers.tolist() if position != _DONE))
+            return (problem or _UNEXPLAINED).encode("utf-8", "surrogateescape")
+
         kinds = {"Tkeys": tf.int64, "Tvalues": tf.int64}
-        return tf.raw_ops.LookupTableExportV2(table_handle=self._table, **kinds).keys
+        positions = tf.raw_ops.LookupTableExportV2(table_handle=self._table, **kinds).keys
+        text = tf.ensure_shape(tf.numpy_function(message, [positions], tf.string), [])
+        with tf.control_dependencies([tf.raw_ops.Assert(condition=False, data=[text])]):
+            return tf.nest.map_structure(lambda part: tf.zeros([side or 1 for side in part.shape], part.dtype), spec)
 
 
 def _after(operation: Any, values: Any) -> Any:
@@ -188,133 +280,16 @@ def _after(operation: Any, values: Any) -> Any:
         return tf.nest.map_structure(tf.identity, values)
 
 
-def _mapped(records: Any, begin: Callable[..., Any], threads: int, batch: int | None, drop_remainder: bool) -> Any:
-    # Not by `enumerate`, within a function: Grappler would rewrite its numbers.
-    numbered = tf.data.Dataset.zip((tf.data.Dataset.range(_FOREVER), records))
-    if batch is None:
-        return numbered.map(no_autograph(begin), num_parallel_calls=threads, deterministic=True)
-    calls = calls_at_once(batch, threads)
-    return numbered.apply(
-        _map_and_batch(no_autograph(begin), batch, num_parallel_calls=calls, drop_remainder=drop_remainder)
-    )
-
-
-def _failure(positions: Tensor, explain: Callable[[list[int]], str], spec: Any) -> Any:
-    """Fails with the explanation; its types and shapes are those of an example."""
-
-    def message(numbers: npt.NDArray[np.int64]) -> bytes:
-        problem = explain(sorted(position for position in numbers.tolist() if position != _DONE))
-        return (problem or _UNEXPLAINED).encode("utf-8", "surrogateescape")
-
-    text = tf.ensure_shape(tf.numpy_function(message, [positions], tf.string), [])
-    with tf.control_dependencies([tf.raw_ops.Assert(condition=False, data=[text])]):
-        return tf.nest.map_structure(lambda part: tf.zeros([side or 1 for side in part.shape], part.dtype), spec)
-
-
-def _described(error: Exception) -> str:
-    return describe_os_error(error) if isinstance(error, OSError) else repr(error)
-
-
-class ReadErrors:
-    """Keeps the last error of a function: of an error in Python, TensorFlow may keep no more than a missing batch."""
-
-    def __init__(self) -> None:
-        self._why = ""
-
-    def watched(self, read: Callable[_Given, _Read]) -> Callable[_Given, _Read]:
-        """Returns a function whose last error is kept."""
-
-        def watching(*given: _Given.args, **named: _Given.kwargs) -> _Read:
-            try:
-                return read(*given, **named)
-            except Exception as error:
-                self._why = str(error) if isinstance(error, ShardwrightError) else _described(error)
-                raise
-
-        return watching
-
-    def why(self) -> str:
-        """Returns the message of the last error, once; empty where there was none."""
-        why, self._why = self._why, ""
-        return why
-
-
-class RecordLocator:
-    """Names records by their position in a split.
-
-    Args:
-        shards: all shards of the split.
-    """
-
-    def __init__(self, shards: Sequence[LocatedShard]) -> None:
-        self._shards = list(shards)
-        self._begins = list(accumulate((shard.records for shard in self._shards), initial=0))
-
-    def first_wrong(self, positions: Sequence[int], problem: Callable[[bytes], str]) -> str:
-        """Returns the name of the first wrong record of some, and what is wrong with it.
-
-        The shards are read from their beginning, so that an earlier record that damages the rest of its shard is found.
-
-        Args:
-            positions: in the split, ascending.
-            problem: returns what is wrong with a record; empty when nothing is. It gets an empty one for a record that
-                cannot be read.
-
-        Raises:
-            StorageError: the object store does not answer.
-        """
-        for shard, wanted in groupby(positions, self._shard_of):
-            begin = self._begins[shard]
-            for record, payload in self._read({position - begin for position in wanted}, shard):
-                if message := problem(payload):
-                    return f"{self._name(shard, record)}: {message}"
-        return ""
-
-    def _read(self, wanted: Set[int], shard: int) -> Iterator[tuple[int, bytes]]:
-        """Yields numbers and payloads of wanted records of a shard, until one cannot be read."""
-        record, last = 0, max(wanted)
-        with suppress(RecordError, FileNotFoundError):
-            for record, (_, payload) in enumerate(read_records(self._shards[shard].file)):
-                if record in wanted:
-                    yield record, payload
-                if record == last:
-                    return
-                record += 1
-        yield record, b""
-
-    def _shard_of(self, position: int) -> int:
-        # The last of the shards that begin there: those before it are empty.
-        return bisect_right(self._begins, position, hi=len(self._shards)) - 1
-
-    def _name(self, number: int, record: int) -> str:
-        """Returns shard, number, offset and key of a record."""
-        shard = self._shards[number]
-        row: dict[str, Any] = {}
-        # A damaged index must not hide what is wrong with the record.
-        with suppress(OSError, ValueError), open_file(shard.index) as lines:
-            row = next((json.loads(line) for count, line in enumerate(lines) if count == record), {})
-        return f"{shard.path}, record {record} at byte {row.get('offset', '?')}, key {row.get('key', '?')}"
-
-
-_Batch = TypeVar("_Batch")
-
-# The names of TensorFlow's nodes and datasets, which later versions put first.
-_NODES = re.compile(
-    r"\{\{.*?\}\}|\[Op:.*|Error in user-defined function passed to \S+ transformation with iterator: \S+: "
-)
-# The loader's own messages: of a record (`with_error_context`), and of reading in Python (`random_access`).
-_OURS = re.compile(r"assertion failed: \[(.*)\]|(?:Dataset|Storage)Error: (.*)", re.ASCII)
-# TensorFlow's C escapes of an assertion's text; characters that would end or hide a line stay escaped.
-_ESCAPED = re.compile(rb"\\([2-3][0-7]{2}|[\\'\"])")
-
-
 def error_message(error: tf.errors.OpError) -> str:
     """Returns an error's first line without the names of TensorFlow's nodes; of a message of the loader, only that."""
     line = _first_line(error)
     match = _OURS.fullmatch(line)
     if match is None:
         return line
-    return match[2] or _ESCAPED.sub(_unescaped, match[1].encode()).decode(errors="replace")
+    if match[2]:
+        return match[2]
+    octets = _ESCAPED.sub(lambda c: bytes([int(c[1], 8)]) if len(c[1]) == 3 else c[1], match[1].encode())
+    return octets.decode(errors="replace")
 
 
 def with_plain_errors(batches: Iterator[_Batch]) -> Iterator[_Batch]:
@@ -332,10 +307,6 @@ def with_plain_errors(batches: Iterator[_Batch]) -> Iterator[_Batch]:
         if _OURS.fullmatch(_first_line(error)) is None:
             raise
         raise DatasetError(error_message(error)) from None
-
-
-def _unescaped(escape: re.Match[bytes]) -> bytes:
-    return bytes([int(escape[1], 8)]) if len(escape[1]) == 3 else escape[1]
 
 
 def _first_line(error: tf.errors.OpError) -> str:

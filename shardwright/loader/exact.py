@@ -45,24 +45,8 @@ def read_exact(shards: Sequence[LocatedShard], options: ResolvedOptions, errors:
     start, end = options.start_step, _FOREVER if options.repeat else per_epoch
     if not 0 <= start <= end:
         raise UsageError(f"start_step {start}: an epoch has {per_epoch} batches of {steps.batch_size}.")
-    read = _reader(RandomAccess(shards), steps, options)
-
-    def batch(step: Tensor) -> Record:
-        kinds = (tf.int64, tf.int64, tf.string, tf.float32)
-        parts = tf.numpy_function(errors.watched(read), [step], kinds)
-        names = ("count", "position", "record", "weight")
-        found = {name: tf.ensure_shape(part, [options.batch_size]) for name, part in zip(names, parts, strict=True)}
-        if options.repeat:
-            del found["weight"]
-        return found
-
-    batches = tf.data.Dataset.range(start, end).map(batch, num_parallel_calls=_READ_AHEAD, deterministic=True)
-    return batches.unbatch(), (end - start) * options.batch_size
-
-
-def _reader(access: RandomAccess, steps: StepPlan, options: ResolvedOptions) -> Any:
-    """Returns a function that reads this host's slice of a step: places, positions, records, weights."""
-    first = np.concatenate([[0], np.cumsum(steps.order.counts)[:-1]])
+    access = RandomAccess(shards)
+    first = np.concatenate([[0], np.cumsum(order.counts)[:-1]])
     host, hosts, share = options.host, options.hosts, options.batch_size
 
     def read(step: np.int64) -> tuple[Any, ...]:
@@ -75,4 +59,14 @@ def _reader(access: RandomAccess, steps: StepPlan, options: ResolvedOptions) -> 
         positions = (first[records.shard] + records.record).astype(np.int64)
         return places, positions, payloads, counted.astype(np.float32)
 
-    return read
+    def batch(step: Tensor) -> Record:
+        kinds = (tf.int64, tf.int64, tf.string, tf.float32)
+        parts = tf.numpy_function(errors.watched(read), [step], kinds)
+        names = ("count", "position", "record", "weight")
+        found = {name: tf.ensure_shape(part, [share]) for name, part in zip(names, parts, strict=True)}
+        if options.repeat:
+            del found["weight"]
+        return found
+
+    batches = tf.data.Dataset.range(start, end).map(batch, num_parallel_calls=_READ_AHEAD, deterministic=True)
+    return batches.unbatch(), (end - start) * options.batch_size

@@ -14,7 +14,7 @@ import tensorflow as tf
 from shardwright.dataset.host_sharding import RecordRange, host_ranges, padded_steps, padding_range
 from shardwright.dataset.random_access import RandomAccess, SameDataset
 from shardwright.dataset.reader import LocatedShard
-from shardwright.loader.error_context import ReadErrors, Record
+from shardwright.loader.error_context import ReadErrors, Record, no_autograph
 from shardwright.loader.load_options import ResolvedOptions
 from shardwright.loader.memory import READ_BUFFER, SHARDS_AT_ONCE
 from shardwright.storage import is_remote
@@ -81,10 +81,7 @@ def read_ranges(
 
 
 def _weighed(records: Any, weight: float) -> Any:
-    def weigh(record: Record) -> Record:
-        return {**record, "weight": tf.constant(weight)}
-
-    return records.map(tf.autograph.experimental.do_not_convert(weigh))
+    return records.map(no_autograph(lambda record: {**record, "weight": tf.constant(weight)}))
 
 
 def _interleaved(

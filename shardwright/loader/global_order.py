@@ -67,7 +67,9 @@ class GlobalOrder:
         return RecordIndices(shard, record)
 
     def _in_epoch(self, epoch: int, places: Integers) -> RecordIndices:
-        order, ends = _shards_of_epoch(self.counts, self.seed, epoch)
+        counts = np.array(self.counts, np.int64)
+        order = _permutation(len(counts), self.seed, (_OF_SHARDS, epoch, 0))
+        ends = np.cumsum(counts[order])
         windows, within = np.divmod(places, self.window)
         moved = np.empty_like(places)
         for window in np.unique(windows).tolist():
@@ -77,7 +79,7 @@ class GlobalOrder:
             moved[mine] = first + _permutation(size, self.seed, (_OF_WINDOWS, epoch, window))[within[mine]]
         place = np.searchsorted(ends, moved, side="right")
         shard = order[place]
-        return RecordIndices(shard, moved - (ends[place] - np.array(self.counts, np.int64)[shard]))
+        return RecordIndices(shard, moved - (ends[place] - counts[shard]))
 
 
 @dataclass(frozen=True)
@@ -139,13 +141,6 @@ class StepPlan:
         share = self.batch_size // hosts
         first = step * self.batch_size + host * share
         return np.arange(first, first + share, dtype=np.int64)
-
-
-@lru_cache(maxsize=4)
-def _shards_of_epoch(counts: tuple[int, ...], seed: int | None, epoch: int) -> tuple[Integers, Integers]:
-    """Returns shards in the order of an epoch, and the end of each of them."""
-    order = _permutation(len(counts), seed, (_OF_SHARDS, epoch, 0))
-    return order, np.cumsum(np.array(counts, np.int64)[order])
 
 
 @lru_cache(maxsize=8)

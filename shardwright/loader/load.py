@@ -12,6 +12,7 @@ from __future__ import annotations
 import inspect
 import os
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import tensorflow as tf
@@ -25,7 +26,7 @@ from shardwright.loader.fast import read_fast
 from shardwright.loader.load_options import LoaderOptions, ResolvedOptions, with_keywords_of
 from shardwright.loader.memory import cache_examples, finished_at_once
 from shardwright.loader.parse_example import Example, Parser
-from shardwright.loader.postprocess import Postprocess
+from shardwright.loader.postprocess import finish_batch
 from shardwright.loader.shard_cache import ShardCache, cache_shards
 from shardwright.running.processes import usable_cores
 from shardwright.storage import is_remote
@@ -118,20 +119,14 @@ def load(dataset_dir: str | os.PathLike[str], options: LoaderOptions) -> Any:  #
             message names the shard, the record, its offset and its key.
     """
     dataset = ImageDataset.open(dataset_dir)
-    return _read_batches(dataset, options.resolved(dataset))
-
-
-def _read_batches(dataset: ImageDataset, options: ResolvedOptions) -> Any:
-    """Reads, parses, mixes, augments, batches and finishes a split."""
-    dataset = _with_copies(dataset, options)
-    shards = dataset.shards(options.split)
-    parser = Parser(
-        dataset, options.size, options.with_masks, options.with_labels, options.columns, options.number_features
-    )
+    chosen = options.resolved(dataset)
+    dataset = _with_copies(dataset, chosen)
+    shards = dataset.shards(chosen.split)
+    parser = Parser(dataset, chosen.size, chosen.with_masks, chosen.with_labels, chosen.columns, chosen.number_features)
     errors = ErrorContext(shards, parser.problem)
-    read = read_exact if options.exact else read_fast
+    read = read_exact if chosen.exact else read_fast
     # A cache keeps the stored order, which is the same for all that read it. They mix behind it.
-    stored = options if options.cache is None else replace(options, shuffle=False)
+    stored = chosen if chosen.cache is None else replace(chosen, shuffle=False)
     records, count = read(shards, stored, errors.read_errors)
 
     def parse(_: Tensor, record: Record) -> Example:
@@ -139,28 +134,32 @@ def _read_batches(dataset: ImageDataset, options: ResolvedOptions) -> Any:
 
     def augment(number: Tensor, example: Example) -> Example:
         place = example.get("count", number)
-        if options.augmentations:
-            example = apply_augmentations(example, options.augmentations, options.seed, place)
+        if chosen.augmentations:
+            example = apply_augmentations(example, chosen.augmentations, chosen.seed, place)
         return {**example, "count": place}
 
     def prepare(number: Tensor, record: Record) -> Example:
         return augment(number, parse(number, record))
 
-    if options.cache is None:
-        counted = None if options.repeat else count
-        mixed = _mixed(records, options)
+    if chosen.cache is None:
+        counted = None if chosen.repeat else count
+        mixed = _mixed(records, chosen)
         batches = with_error_context(
-            mixed, prepare, errors.explain, count=counted, batch=options.batch_size, drop_remainder=options.fixed
+            mixed, prepare, errors.explain, count=counted, batch=chosen.batch_size, drop_remainder=chosen.fixed
         )
     else:
-        identity = _identity(dataset, options, count)
+        identity = _identity(dataset, chosen, count)
         examples = with_error_context(records, parse, errors.explain, count=count)
-        examples = cache_examples(examples, os.fspath(options.cache), count * options.example_bytes, identity)
-        augmented = _mixed(examples, options).enumerate().map(no_autograph(augment), tf.data.AUTOTUNE)
-        batches = augmented.batch(options.batch_size, drop_remainder=options.fixed)
-    finish = no_autograph(Postprocess(dataset.manifest, options).__call__)
-    at_once = finished_at_once(usable_cores())
-    return batches.map(finish, at_once).prefetch(_AHEAD).with_options(_tf_options(options))
+        examples = cache_examples(examples, os.fspath(chosen.cache), count * chosen.example_bytes, identity)
+        augmented = _mixed(examples, chosen).enumerate().map(no_autograph(augment), tf.data.AUTOTUNE)
+        batches = augmented.batch(chosen.batch_size, drop_remainder=chosen.fixed)
+    finish = no_autograph(partial(finish_batch, manifest=dataset.manifest, options=chosen))
+    tuning = tf.data.Options()
+    tuning.deterministic = chosen.deterministic or chosen.exact
+    # Only examples from a cache are tuned; elsewhere there is nothing to tune, and watching costs.
+    tuning.autotune.enabled = chosen.cache is not None
+    tuning.autotune.ram_budget = _TUNED_BYTES
+    return batches.map(finish, finished_at_once(usable_cores())).prefetch(_AHEAD).with_options(tuning)
 
 
 def _with_copies(dataset: ImageDataset, options: ResolvedOptions) -> ImageDataset:
@@ -207,12 +206,3 @@ def _identity(dataset: ImageDataset, options: ResolvedOptions, count: int) -> di
     if options.pad:
         identity["padded"] = count
     return identity
-
-
-def _tf_options(options: ResolvedOptions) -> Any:
-    made = tf.data.Options()
-    made.deterministic = options.deterministic or options.exact
-    # Only examples from a cache are tuned; elsewhere there is nothing to tune, and watching costs.
-    made.autotune.enabled = options.cache is not None
-    made.autotune.ram_budget = _TUNED_BYTES
-    return made

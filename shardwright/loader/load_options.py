@@ -19,9 +19,9 @@ from shardwright.dataset.feature_presets import PREFIX, feature_name
 from shardwright.dataset.host_sharding import host_ranges
 from shardwright.dataset.manifest import NONE
 from shardwright.dataset.reader import ImageDataset
+from shardwright.dataset.train_statistics import dataset_statistics
 from shardwright.errors import DatasetError, UsageError
-from shardwright.loader.augment import check_augment
-from shardwright.loader.dataset_info import dataset_statistics, image_size
+from shardwright.loader.dataset_info import image_size
 from shardwright.loader.memory import MEMORY, decoded_bytes
 from shardwright.loader.shard_cache import ShardCache
 from shardwright.loader.text_features import StoredTexts, text_features
@@ -32,6 +32,12 @@ _Keywords = ParamSpec("_Keywords")
 
 DTYPES = ("float32", "bfloat16", "uint8")
 MASKS, LABELS, BOTH = "masks", "labels", "both"
+_CHOICES = {
+    "normalize": NORMALIZATIONS,
+    "dtype": DTYPES,
+    "targets": (MASKS, LABELS, BOTH),
+    "masks": ("bytes", "bits"),
+}
 # The shuffle buffer by default: records, and the most bytes that they take.
 _SHUFFLED, _SHUFFLED_BYTES = 1024, 256 << 20
 # TensorFlow's seeds are int64.
@@ -83,11 +89,6 @@ class LoaderOptions:
             pad=self.pad,
             repeat=self.repeat,
         )
-        self._check_types()
-        self._check_order()
-        self._check_values()
-
-    def _check_types(self) -> None:
         if self.shuffle_buffer is not None:
             check_whole("shuffle_buffer", self.shuffle_buffer, least=1)
         if self.seed is not None:
@@ -96,15 +97,27 @@ class LoaderOptions:
         check_whole("start_step", self.start_step, least=0)
         for name in ("texts", "numbers", "augment"):
             check_list(name, getattr(self, name))
+        read_augmentations(self.augment)
         check_flags({name: getattr(self, name) for name in ("ids", "shuffle", "deterministic")})
         if self.cache not in (None, MEMORY):
             check_local_folder("cache", self.cache)
-        if self.statistics is not None:
-            _check_statistics(self.statistics)
+        for name in ("mean", "std") if self.statistics is not None else ():
+            try:
+                values = np.asarray(self.statistics[name], np.float64)  # type: ignore[index] # may be of any type
+            except (KeyError, TypeError, ValueError, IndexError):
+                values = np.empty(0)
+            if values.shape != (3,) or not np.isfinite(values).all():
+                problem = f"statistics: {self.statistics!r} has no {name!r} of three numbers"
+                raise UsageError(f"{problem}. Give a mapping with mean and std.")
         if not (self.copies is None or isinstance(self.copies, (bool, ShardCache))):
             raise UsageError(f"copies: {self.copies!r} is not known. Use True, False, or a ShardCache.")
+        for name, known in _CHOICES.items():
+            value = getattr(self, name)
+            if value not in known and not (name == "targets" and value is None):
+                raise UsageError(f"{name}: {value!r} is not known. Use one of: {', '.join(known)}.")
+        self._check_combinations()
 
-    def _check_order(self) -> None:
+    def _check_combinations(self) -> None:
         if self.start_step and not self.exact:
             raise UsageError(
                 f"start_step: {self.start_step} needs order='exact', since 'fast' starts at the beginning. Set "
@@ -122,22 +135,11 @@ class LoaderOptions:
             )
         if self.host >= self.hosts:
             raise UsageError(f"host: {self.host} is not below hosts, {self.hosts}. Count hosts from 0.")
-
-    def _check_values(self) -> None:
-        if self.normalize not in NORMALIZATIONS:
-            raise UsageError(f"normalize: {self.normalize!r} is not known. Use one of: {', '.join(NORMALIZATIONS)}.")
-        if self.dtype not in DTYPES:
-            raise UsageError(f"dtype: {self.dtype!r} is not known. Use one of: {', '.join(DTYPES)}.")
         if self.dtype == "uint8" and self.normalize != "none":
             raise UsageError(
                 f"dtype: 'uint8' keeps the pixels as they are, and normalize={self.normalize!r} makes fractions. Use "
                 "normalize='none', or another dtype."
             )
-        if self.masks not in ("bytes", "bits"):
-            raise UsageError(f"masks: {self.masks!r} is not known. Use bytes or bits.")
-        if self.targets not in (None, MASKS, LABELS, BOTH):
-            raise UsageError(f"targets: {self.targets!r} is not known. Use {MASKS}, {LABELS} or {BOTH}.")
-        read_augmentations(self.augment)
 
     @property
     def exact(self) -> bool:
@@ -167,13 +169,14 @@ class LoaderOptions:
             UsageError: an option does not fit the dataset.
         """
         size = image_size(dataset)
-        check_augment(self.augmentations, size)
+        if "rotate90" in self.augmentations and size[0] != size[1]:
+            raise UsageError(
+                f"augment 'rotate90' needs square images, these are {size[0]} x {size[1]}. Leave it out, or set a "
+                "square transform.size."
+            )
         targets = self._targets(dataset)
-        self._check_mixing(dataset)
-        self._check_records(dataset)
-        self._check_cache(dataset)
         columns = text_features(dataset, self.texts)
-        self._check_numbers(dataset)
+        self._check_fits(dataset)
         example_bytes = decoded_bytes(size, len(dataset.manifest.classes), sum(text.vocabulary for text in columns))
         statistics = self.statistics
         if self.normalize == "dataset" and statistics is None:
@@ -187,25 +190,37 @@ class LoaderOptions:
         }
         return ResolvedOptions(**values, size=size, columns=columns, example_bytes=example_bytes)
 
-    def _check_records(self, dataset: ImageDataset) -> None:
-        """Refuses a stream that could not have a first element, though it may not end."""
-        if not (self.exact or self.repeat):
-            return
-        counts = [shard.records for shard in dataset.shards(self.split)]
-        if not sum(counts):
-            raise DatasetError(f"{dataset.root}: split {self.split!r} contains no record, so there is nothing to load.")
-        if not self.exact and not host_ranges(counts, self.host, self.hosts):
+    def _check_fits(self, dataset: ImageDataset) -> None:
+        manifest, root = dataset.manifest, dataset.root
+        whole = self.dtype == "uint8" or self.masks == "bits" or manifest.labels == NONE
+        if self.mixing and (whole or self.texts):
             raise UsageError(
-                f"host: {self.host} of {self.hosts} has no record, since split {self.split!r} of {dataset.root} "
+                f"augment {next(iter(self.mixing))!r} makes fractions: it needs labels, a float dtype, masks as bytes, "
+                "no texts."
+            )
+        counts = [shard.records for shard in dataset.shards(self.split)]
+        # Such a stream could not have a first element, though it may not end.
+        if (self.exact or self.repeat) and not sum(counts):
+            raise DatasetError(f"{root}: split {self.split!r} contains no record, so there is nothing to load.")
+        if self.repeat and not self.exact and not host_ranges(counts, self.host, self.hosts):
+            raise UsageError(
+                f"host: {self.host} of {self.hosts} has no record, since split {self.split!r} of {root} "
                 f"contains {sum(counts)}. Use fewer hosts."
             )
-
-    def _check_cache(self, dataset: ImageDataset) -> None:
-        if self.cache in (None, MEMORY):
-            return
-        folder = os.fspath(self.cache)
-        if real_path(folder) == real_path(dataset.root) or is_inside(folder, dataset.root):
-            raise UsageError(f"cache: {folder} belongs to the dataset {dataset.root}. Name another folder.")
+        if self.cache not in (None, MEMORY):
+            folder = os.fspath(self.cache)
+            if real_path(folder) == real_path(root) or is_inside(folder, root):
+                raise UsageError(f"cache: {folder} belongs to the dataset {root}. Name another folder.")
+        if self.numbers and manifest.labels != NONE:
+            raise UsageError(
+                f"numbers: {root} has classes or masks, which are its targets. Leave numbers out, or ingest with "
+                "input.labels.format: numbers."
+            )
+        known = [name for name, kind in manifest.features.items() if kind in ("float32", "int64")]
+        for column, name in zip(self.numbers, self.number_features, strict=True):
+            if manifest.stored(name) not in known:
+                there = ", ".join(sorted(name for name in known if name.startswith(PREFIX))) or "none"
+                raise UsageError(f"numbers: {root} has no numbers of a column {column!r}. It has: {there}.")
 
     def _targets(self, dataset: ImageDataset) -> str:
         has_masks = dataset.manifest.task == "segmentation"
@@ -220,26 +235,6 @@ class LoaderOptions:
     def number_features(self) -> tuple[str, ...]:
         """Names of the features of `numbers`."""
         return tuple(feature_name(column) for column in self.numbers)
-
-    def _check_numbers(self, dataset: ImageDataset) -> None:
-        if self.numbers and dataset.manifest.labels != NONE:
-            raise UsageError(
-                f"numbers: {dataset.root} has classes or masks, which are its targets. Leave numbers out, or ingest "
-                "with input.labels.format: numbers."
-            )
-        known = [name for name, kind in dataset.manifest.features.items() if kind in ("float32", "int64")]
-        for column, name in zip(self.numbers, self.number_features, strict=True):
-            if dataset.manifest.stored(name) not in known:
-                there = ", ".join(sorted(name for name in known if name.startswith(PREFIX))) or "none"
-                raise UsageError(f"numbers: {dataset.root} has no numbers of a column {column!r}. It has: {there}.")
-
-    def _check_mixing(self, dataset: ImageDataset) -> None:
-        whole = self.dtype == "uint8" or self.masks == "bits" or dataset.manifest.labels == NONE
-        if self.mixing and (whole or self.texts):
-            raise UsageError(
-                f"augment {next(iter(self.mixing))!r} makes fractions: it needs labels, a float dtype, masks as bytes, "
-                "no texts."
-            )
 
     def _shuffle_buffer(self, dataset: ImageDataset, example_bytes: int) -> int:
         """Returns the given size, or a default that bounds the memory."""
@@ -290,18 +285,6 @@ class ResolvedOptions(LoaderOptions):
     def shuffle_seed(self) -> int | None:
         """The seed of the order; `None` keeps the order of the disk."""
         return self.seed if self.shuffle else None
-
-
-def _check_statistics(statistics: Any) -> None:
-    for name in ("mean", "std"):
-        try:
-            values = np.asarray(statistics[name], np.float64)
-        except (KeyError, TypeError, ValueError, IndexError):
-            values = np.empty(0)
-        if values.shape != (3,) or not np.isfinite(values).all():
-            raise UsageError(
-                f"statistics: {statistics!r} has no {name!r} of three numbers. Give a mapping with mean and std."
-            )
 
 
 def with_keywords_of(

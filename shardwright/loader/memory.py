@@ -207,8 +207,16 @@ def _filled_once(cached: Any, file: Path) -> Any:
 
 
 def room_in_memory() -> int:
-    """Returns the bytes that a cache in memory may take."""
-    return int(_available_memory() * _OF_MEMORY)
+    """Returns the bytes that a cache in memory may take: a part of what is free here, and in the container."""
+    available = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")  # Of macOS, no more is known.
+    with suppress(OSError):
+        for line in Path("/proc/meminfo").read_text(encoding="ascii").splitlines():
+            if line.startswith("MemAvailable:"):
+                available = int(line.split()[1]) * 1024
+    with suppress(OSError, ValueError):  # Without a limit there is a word.
+        limit, used = (int(Path(f"/sys/fs/cgroup/memory.{name}").read_text("ascii")) for name in ("max", "current"))
+        available = min(available, limit - used)
+    return int(available * _OF_MEMORY)
 
 
 def _begin(file: Path) -> None:
@@ -231,21 +239,3 @@ def _check_room(needed: int, room: int, what: str, instead: str) -> None:
             f"cache: the decoded examples take {needed / 1e9:.2f} GB, and {what} is {room / 1e9:.2f} GB. Leave `cache` "
             f"out, or give {instead}."
         )
-
-
-def _available_memory() -> int:
-    """Returns the bytes of memory that are available within the limit of the container; on macOS all memory."""
-    available = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    limit, used = (_number(f"/sys/fs/cgroup/memory.{name}") for name in ("max", "current"))
-    with suppress(OSError):
-        for line in Path("/proc/meminfo").read_text(encoding="ascii").splitlines():
-            if line.startswith("MemAvailable:"):
-                available = int(line.split()[1]) * 1024
-    return available if limit is None or used is None else min(available, limit - used)
-
-
-def _number(file: str) -> int | None:
-    try:
-        return int(Path(file).read_text(encoding="ascii"))
-    except (OSError, ValueError):
-        return None

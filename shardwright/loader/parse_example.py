@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,7 +10,7 @@ import tensorflow as tf
 
 from shardwright.config.shards import TF_VISION, TFDS
 from shardwright.config.transform import PNG
-from shardwright.dataset.manifest import IGNORED, MULTI, NONE, SINGLE, mask_feature
+from shardwright.dataset.manifest import MULTI, NONE, SINGLE
 from shardwright.dataset.reader import ImageDataset
 from shardwright.errors import DatasetError
 from shardwright.images import tf_ops
@@ -66,7 +66,7 @@ class Parser:
             tf.errors.InvalidArgumentError: something is wrong with it; `problem` explains it.
         """
         manifest, features = self.dataset.manifest, self._parsed(record)
-        example = {"image": tf.ensure_shape(_decode(features, self._encoding), [*self.size, 3])}
+        example = {"image": tf.ensure_shape(self._decoded(features), [*self.size, 3])}
         if self.texts:
             problem = "has words that are not in its vocabulary. Write the dataset again."
             vectors = [
@@ -98,7 +98,7 @@ class Parser:
         try:
             if not features["image/encoded"].numpy():
                 return "contains no image. Write the dataset again."
-            shape = _decode(features, self._encoding).shape
+            shape = self._decoded(features).shape
         except tf.errors.OpError as error:
             return f"cannot be decoded ({error_message(error)}). {_REWRITE}"
         if tuple(shape[:2]) != self.size:
@@ -117,17 +117,24 @@ class Parser:
 
     def _parsed(self, record: Tensor) -> dict[str, Tensor]:
         manifest, features = self.dataset.manifest, self._features()
-        _check_readable(self.dataset, features)
+        for name, kind in features.items():
+            stored = {tf.string: "bytes", tf.float32: "float32"}.get(kind.dtype, "int64")
+            if manifest.features.get(manifest.stored(name)) != stored:
+                preset = manifest.recipe.get("features", {}).get("preset", TF_VISION)
+                raise DatasetError(
+                    f"{self.dataset.root}: cannot be loaded: {name} is not stored as {stored} (features.preset is "
+                    f"{preset}). Write the dataset with features: {{preset: {TF_VISION}}}, or transform: {{preset: "
+                    f"{TF_VISION}}}."
+                )
         spec = {manifest.stored(name): kind for name, kind in features.items()}
         parsed = tf.io.parse_single_example(record, spec) if self.texts else parsed_densely(record, spec)
         return {name: parsed[manifest.stored(name)] for name in features}
 
-    @property
-    def _encoding(self) -> str | None:
-        """How pixels are stored according to the recipe; `None`: as JPEG or PNG."""
-        recipe = self.dataset.manifest.recipe
-        stored: str | None = recipe.get("encoding") or recipe.get("images", {}).get("encoding")
-        return stored
+    def _decoded(self, features: Mapping[str, Tensor]) -> Tensor:
+        encoded = features["image/encoded"]
+        if self.dataset.manifest.encoding == "raw":
+            return tf_ops.decode_raw(encoded, features["image/height"], features["image/width"])
+        return decoder(self.dataset.manifest.encoding)(encoded)
 
     @property
     def _as_images(self) -> bool:
@@ -141,7 +148,7 @@ class Parser:
         # A default, so that TensorFlow does not fail for a record without an image: `problem` can name the record.
         features: dict[str, Any] = {"image/encoded": tf.io.FixedLenFeature([], tf.string, default_value="")}
         integers = tf.io.FixedLenSequenceFeature([], tf.int64, allow_missing=True)
-        if self._encoding == "raw":
+        if manifest.encoding == "raw":
             side = tf.io.FixedLenFeature([], tf.int64, default_value=0)
             features |= {"image/height": side, "image/width": side}
         for text in self.texts:
@@ -152,18 +159,13 @@ class Parser:
         if manifest.task == "segmentation":
             image = tf.io.FixedLenFeature([], tf.string, default_value="")
             spec = image if self._as_images else integers
-            features |= dict.fromkeys(self._mask_names(), spec)
+            features |= dict.fromkeys(manifest.mask_features, spec)
         elif manifest.labels != NONE and self.labels:
             features[_LABEL] = integers
         return features
 
-    def _mask_names(self) -> list[str]:
-        manifest = self.dataset.manifest
-        marks = [*manifest.classes, *([IGNORED] if manifest.ignores else [])]
-        return [mask_feature(name) for name in marks]
-
     def _masks(self, features: Mapping[str, Tensor]) -> Example:
-        coded = [features[name] for name in self._mask_names()]
+        coded = [features[name] for name in self.dataset.manifest.mask_features]
         classes = len(self.dataset.manifest.classes)
         example: Example = {}
         if self._as_images:
@@ -200,17 +202,9 @@ class Parser:
         return f"has a class that is not one of the {len(self.dataset.manifest.classes)}. Write the dataset again."
 
 
-def _check_readable(dataset: ImageDataset, features: Mapping[str, Any]) -> None:
-    """Refuses a dataset that lacks a feature, or stores it as another type."""
-    manifest = dataset.manifest
-    for name, spec in features.items():
-        kind = {tf.string: "bytes", tf.float32: "float32"}.get(spec.dtype, "int64")
-        if manifest.features.get(manifest.stored(name)) != kind:
-            preset = manifest.recipe.get("features", {}).get("preset", TF_VISION)
-            raise DatasetError(
-                f"{dataset.root}: cannot be loaded: {name} is not stored as {kind} (features.preset is {preset}). "
-                f"Write the dataset with features: {{preset: {TF_VISION}}}, or transform: {{preset: {TF_VISION}}}."
-            )
+def decoder(encoding: str | None) -> Callable[[Tensor], Tensor]:
+    """Returns the op that decodes images stored as `Manifest.encoding` states, all but `raw`."""
+    return {"jpeg": tf_ops.decode_jpeg, "tensor": tf_ops.parse_tensor}.get(str(encoding), tf_ops.decode)
 
 
 def parsed_densely(record: Tensor, spec: Mapping[str, Any]) -> dict[str, Tensor]:
@@ -236,12 +230,3 @@ def parsed_densely(record: Tensor, spec: Mapping[str, Any]) -> dict[str, Tensor]
         dense_shapes=[[] if one else [None] for one in fixed],
     ).dense_values
     return dict(zip(spec, values, strict=True))
-
-
-def _decode(example: Mapping[str, Tensor], stored: str | None) -> Tensor:
-    """Returns the pixels of a parsed example; `stored` is the encoding of the recipe."""
-    encoded = example["image/encoded"]
-    if stored == "raw":
-        return tf_ops.decode_raw(encoded, example["image/height"], example["image/width"])
-    decoders = {"jpeg": tf_ops.decode_jpeg, "tensor": tf_ops.parse_tensor}
-    return decoders.get(str(stored), tf_ops.decode)(encoded)

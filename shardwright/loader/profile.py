@@ -22,13 +22,13 @@ import tensorflow as tf
 from shardwright.dataset.manifest import mask_feature
 from shardwright.dataset.reader import ImageDataset
 from shardwright.errors import DatasetError, UsageError
-from shardwright.images import tf_ops
 from shardwright.loader.advice import Advice, Loaded, advise
 from shardwright.loader.dataset_info import image_size
 from shardwright.loader.encodings import EncodingRow, choose_encoding, compare_encodings
 from shardwright.loader.error_context import calls_at_once, threads_of_decoding
 from shardwright.loader.load import load
 from shardwright.loader.memory import READ_BUFFER
+from shardwright.loader.parse_example import decoder
 from shardwright.running.processes import peak_memory, usable_cores
 from shardwright.storage import is_remote
 from shardwright.tfrecords.records import find_feature
@@ -231,7 +231,8 @@ def loader_report(
         DatasetError: there is no such dataset or split, or nothing in it.
         UsageError: it cannot be loaded with these options.
     """
-    dataset, encoding = _measurable(directory, split, batch)
+    dataset = _measurable(directory, split, batch)
+    encoding = str(dataset.manifest.encoding)
     masked = dataset.manifest.task == "segmentation"
     size = image_size(dataset)
     encoded = encoded_images(dataset, split)
@@ -266,8 +267,8 @@ def loader_report(
     )
 
 
-def _measurable(directory: str, split: str, batch: int) -> tuple[ImageDataset, str]:
-    """Opens a dataset that can be measured; returns it and the encoding of its images."""
+def _measurable(directory: str, split: str, batch: int) -> ImageDataset:
+    """Opens a dataset that can be measured."""
     if is_remote(directory):
         raise UsageError(
             f"{directory}: the network would be measured, not the loader. Copy the dataset to this machine."
@@ -278,11 +279,9 @@ def _measurable(directory: str, split: str, batch: int) -> tuple[ImageDataset, s
         raise DatasetError(f"{dataset.root}: split {split!r} contains no record, so there is nothing to measure.")
     if count < batch:
         raise UsageError(f"--batch-size {batch}: split {split!r} has only {count} records. Give {count} or less.")
-    recipe = dataset.manifest.recipe
-    encoding = str(recipe.get("encoding") or recipe.get("images", {}).get("encoding"))
-    if encoding == "raw":
+    if dataset.manifest.encoding == "raw":
         raise UsageError(f"{dataset.root}: raw pixels are not encoded, so there is no decoding to compare with.")
-    return dataset, encoding
+    return dataset
 
 
 def _loaded(dataset: ImageDataset, split: str, size: tuple[int, int], batch: int, exact_share: float) -> Loaded:
@@ -355,11 +354,6 @@ def _figures(rates: dict[str, Rate]) -> list[Measured]:
     ]
 
 
-def decoder(encoding: str) -> Callable[[Tensor], Tensor]:
-    """Returns the op that decodes `jpeg`, `tensor`, or any encoding that `tf_ops.decode` takes."""
-    return {"jpeg": tf_ops.decode_jpeg, "tensor": tf_ops.parse_tensor}.get(encoding, tf_ops.decode)
-
-
 def ceiling(encoded: Sequence[bytes], encoding: str, batch: int, *, labeled: bool = False) -> Iterator[Any]:
     """Starts decoding without the rest: the bytes are in memory, all threads decode, batches are made as in the loader.
 
@@ -412,12 +406,8 @@ def loading_memory(dataset: str, split: str, batch: int) -> int:
     return int(json.loads(done.stdout.splitlines()[-1])["peak"])
 
 
-def _main(dataset: str, split: str, batch: str) -> None:
-    images = 0
-    for image, *_ in load(dataset, split, int(batch), shuffle=True, seed=0):
+if __name__ == "__main__":
+    images, (_directory, _split, _batch) = 0, sys.argv[1:]
+    for image, *_ in load(_directory, _split, int(_batch), shuffle=True, seed=0):
         images += image.shape[0]
     print(json.dumps({"images": images, "peak": peak_memory()}))
-
-
-if __name__ == "__main__":
-    _main(*sys.argv[1:])

@@ -82,8 +82,16 @@ def cache_shards(dataset: ImageDataset, shards: Sequence[LocatedShard], copies: 
         root.mkdir(parents=True, exist_ok=True)
         with os.fdopen(open_own_file(root / _LOCK, _LOCKING), "a", encoding="ascii") as turn:
             lock_file(turn, wait=True)
-            _hold(folder)
-            missing = [path for path, (_, size, _) in wanted.items() if not _is_there(folder / path, size)]
+            make_own_folder(folder)
+            if str(folder) not in _held:
+                check_own_tree(folder)
+                _held[str(folder)] = open_own_file(folder / _LOCK, _LOCKING, 0o600)
+                lock_file(_held[str(folder)], shared=True, wait=True)
+            os.utime(folder / _LOCK)  # The least recently used folders go first.
+            files = {path: folder / path for path in wanted}
+            missing = [
+                path for path, file in files.items() if not file.is_file() or file.stat().st_size != wanted[path][1]
+            ]
             _make_room(root, folder, sum(wanted[path][1] for path in missing), copies)
     except OSError as error:
         raise UsageError(f"{root}: cannot hold copies of shards ({error.strerror}). Give another folder.") from None
@@ -94,13 +102,6 @@ def cache_shards(dataset: ImageDataset, shards: Sequence[LocatedShard], copies: 
             missing.append(name)
     list(map_threads(lambda path: _fetch(wanted[path][0], folder / path, wanted[path][2]), missing, _FILES_AT_ONCE))
     return replace(dataset, root=str(folder))
-
-
-def _is_there(file: Path, size: int) -> bool:
-    try:
-        return file.stat().st_size == size
-    except OSError:
-        return False
 
 
 def _fetch(url: str, file: Path, checksum: str) -> None:
@@ -123,21 +124,12 @@ def _fetch(url: str, file: Path, checksum: str) -> None:
         Path(name).unlink(missing_ok=True)
 
 
-def _hold(folder: Path) -> None:
-    """Locks a folder for this process and notes the time."""
-    make_own_folder(folder)
-    if str(folder) not in _held:
-        check_own_tree(folder)
-        _held[str(folder)] = open_own_file(folder / _LOCK, _LOCKING, 0o600)
-        lock_file(_held[str(folder)], shared=True, wait=True)
-    os.utime(folder / _LOCK)
-
-
 def _make_room(root: Path, folder: Path, needed: int, copies: ShardCache) -> None:
     """Deletes copies of other datasets until the needed bytes fit. The caller holds the lock."""
     others = [entry for entry in root.iterdir() if _OURS.fullmatch(entry.name) and entry != folder and is_own(entry)]
     sizes = {entry: sum(file.stat().st_size for file in entry.rglob("*.tfrecord")) for entry in [folder, *others]}
-    for other in sorted(others, key=_last_used):
+    locks = {other: other / _LOCK for other in others}
+    for other in sorted(others, key=lambda other: locks[other].stat().st_mtime if locks[other].is_file() else 0.0):
         if sum(sizes.values()) + needed > copies.most_bytes and _remove_unused(other):
             del sizes[other]
     there = sum(sizes.values())
@@ -146,13 +138,6 @@ def _make_room(root: Path, folder: Path, needed: int, copies: ShardCache) -> Non
             f"{root}: copies of {needed / 1e9:.2f} GB of shards do not fit: {there / 1e9:.2f} GB are in use there, and "
             f"{copies.most_bytes / 1e9:.2f} GB are allowed. Allow more, or read the dataset directly (copies=False)."
         )
-
-
-def _last_used(folder: Path) -> float:
-    try:
-        return (folder / _LOCK).stat().st_mtime
-    except OSError:
-        return 0.0
 
 
 def _remove_unused(folder: Path) -> bool:

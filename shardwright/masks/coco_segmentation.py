@@ -81,18 +81,27 @@ class CocoMasks:
         Raises:
             RleError: the segmentation is broken, or belongs to an image of another size; `code` distinguishes the two.
         """
-        stated_height, stated_width, segmentation = json.loads(text)
-        self._check_image_size((stated_height, stated_width), height, width)
+        segmentation = self._stated(text, height, width)
         if isinstance(segmentation, dict):
-            return _read_counts(segmentation, height, width)
+            size, counts = segmentation.get("size"), segmentation.get("counts")
+            if not isinstance(size, list) or len(size) != 2 or not isinstance(counts, (list, str)):
+                keys = ", ".join(map(repr, segmentation)) or "nothing"
+                raise SegmentationError(
+                    f'run lengths need {{"size": [height, width], "counts": list or text}}; it contains {keys}'
+                )
+            check_size("the mask", tuple(size), height, width)
+            return COCO.parse(json.dumps(counts) if isinstance(counts, list) else counts, height=height, width=width)
         if not isinstance(segmentation, list) or not segmentation:
             shown = json.dumps(segmentation)[:_SHOWN]
             raise SegmentationError(f"the segmentation is {shown}; write polygons [[x, y, ...]] or run lengths")
         return self._draw(segmentation, height, width)
 
-    def _check_image_size(self, stated: tuple[object, object], height: int, width: int) -> None:
-        if stated[0] is not None and not (self.either_frame and stated == (width, height)):
-            check_size("the image", stated, height, width)
+    def _stated(self, text: str, height: int, width: int) -> Any:
+        """Returns the segmentation, or the shape, in a text that states the size of the image, or none."""
+        *stated, segmentation = json.loads(text)
+        if stated[0] is not None and not (self.either_frame and stated == [width, height]):
+            check_size("the image", tuple(stated), height, width)
+        return segmentation
 
     def _draw(self, polygons: Sequence[object], height: int, width: int) -> Runs:
         rasterize = rasterize_centers if self.centers else rasterize_fifths
@@ -111,17 +120,6 @@ class CocoMasks:
                 check_within(where, Box(*corners.min(axis=0), *corners.max(axis=0)), height=height, width=width)
             parts.append(rasterize(corners, height, width))
         return union(parts)
-
-
-def _read_counts(segmentation: dict[str, Any], height: int, width: int) -> Runs:
-    size, counts = segmentation.get("size"), segmentation.get("counts")
-    if not isinstance(size, list) or len(size) != 2 or not isinstance(counts, (list, str)):
-        keys = ", ".join(map(repr, segmentation)) or "nothing"
-        raise SegmentationError(
-            f'run lengths need {{"size": [height, width], "counts": list or text}}; it contains {keys}'
-        )
-    check_size("the mask", tuple(size), height, width)
-    return COCO.parse(json.dumps(counts) if isinstance(counts, list) else counts, height=height, width=width)
 
 
 def check_size(what: str, stated: tuple[object, ...], height: int, width: int) -> None:

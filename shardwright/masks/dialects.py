@@ -204,7 +204,17 @@ def _parse_counts(text: str, height: int, width: int) -> Runs:
     frame = name_frame(height, width)
     text = text.strip()
     # A compressed string may begin with a bracket, but cannot end with one, which means that another character follows.
-    counts = _read_list(text, frame) if text[:1] == "[" and text[-1:] == "]" else _decompress(text, frame)
+    if text[:1] == "[" and text[-1:] == "]":
+        plain = text[1:-1].replace(",", " ")
+        numbers = read_numbers(plain) if _COUNTS_LIST.fullmatch(text) else None
+        if numbers is None:
+            for where, number in name_numbers(plain, ("count",), frame):
+                if number < 0:
+                    raise RleError(f"{where} is {number}; counts are from 0 on")
+            raise RleError(f"not a JSON list of whole numbers: {text[:40]!r}")
+        counts = numbers
+    else:
+        counts = _decompress(text, frame)
     if len(counts) and (counts.max() > height * width or counts.sum() != height * width):
         # A sum of two halves cannot overflow.
         total = (int((counts >> 32).sum()) << 32) + int((counts & 0xFFFFFFFF).sum())
@@ -212,17 +222,6 @@ def _parse_counts(text: str, height: int, width: int) -> Runs:
     ends = counts.cumsum()
     pairs = len(counts) // 2
     return normalize(np.stack([ends[0 : 2 * pairs : 2], counts[1::2]], axis=1))
-
-
-def _read_list(text: str, frame: str) -> npt.NDArray[np.int64]:
-    plain = text[1:-1].replace(",", " ")
-    numbers = read_numbers(plain) if _COUNTS_LIST.fullmatch(text) else None
-    if numbers is not None:
-        return numbers
-    for where, number in name_numbers(plain, ("count",), frame):
-        if number < 0:
-            raise RleError(f"{where} is {number}; counts are from 0 on")
-    raise RleError(f"not a JSON list of whole numbers: {text[:40]!r}")
 
 
 def _decompress(text: str, frame: str) -> npt.NDArray[np.int64]:

@@ -51,10 +51,9 @@ class DrawnMasks(CocoMasks):
 
     def parse(self, text: str, *, height: int, width: int) -> Runs:
         """Draws a shape in the size that it states, which must be the image's."""
-        stated_height, stated_width, shape = json.loads(text)
+        shape = self._stated(text, height, width)
         if not isinstance(shape, dict) or "counts" in shape:
             return super().parse(text, height=height, width=width)
-        self._check_image_size((stated_height, stated_width), height, width)
         if "fractions" in shape:
             sides = (width, height)
             scaled = [[number * sides[i % 2] for i, number in enumerate(one)] for one in shape["fractions"]]

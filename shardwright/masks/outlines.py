@@ -36,7 +36,12 @@ def outlines(runs: Runs, height: int, width: int) -> list[Polygon]:
     outer: dict[int, Polygon] = {}
     holes: dict[int, list[Polygon]] = {}
     for corners in _loops(runs, height, width):
-        x, y = _inside(corners)
+        # A pixel of the mask next to the first line.
+        (x, y), (to_x, to_y) = corners[:2].tolist()
+        if y == to_y:
+            x, y = (x, y) if to_x > x else (x - 1, y - 1)
+        else:
+            x, y = (x - 1, y) if to_y > y else (x, y - 1)
         part = int(found.region[np.searchsorted(begins, x * height + y, side="right") - 1])
         (here, down), (there, below) = corners.T, np.roll(corners, -1, axis=0).T
         # Twice the area is negative for the outline of a hole.
@@ -84,11 +89,3 @@ def _loops(runs: Runs, height: int, width: int) -> list[Polygon]:
                 corners.append((point % stride, point // stride))
         found.append(np.array(corners, np.int64))
     return found
-
-
-def _inside(corners: Polygon) -> tuple[int, int]:
-    """Returns column and row of a pixel of the mask next to the first line of a loop."""
-    (x, y), (to_x, to_y) = corners[:2].tolist()
-    if y == to_y:
-        return (x, y) if to_x > x else (x - 1, y - 1)
-    return (x - 1, y) if to_y > y else (x, y - 1)

@@ -128,17 +128,13 @@ def rasterize_fifths(corners: npt.NDArray[np.float64], height: int, width: int) 
     for edge, place in _crossings(counts):
         column = first[edge] + place
         middle = column * _SCALE + _MIDDLE
-        lines = begin[edge, 0], begin[edge, 1], slope[edge]
-        upper = np.where(steep[edge], _step_of_steep(*lines, down[edge], middle), _step_of_flat(*lines, middle))
+        x, y, rise = begin[edge, 0], begin[edge, 1], slope[edge]
+        # Of edges that go by columns, the upper one of the heights at the middle and at the next step.
+        flat = np.minimum(*(np.trunc(y + rise * (middle - x + k) + 0.5) for k in (0, 1))).astype(np.int64)
+        upper = np.where(steep[edge], _step_of_steep(x, y, rise, down[edge], middle), flat)
         row = np.ceil(np.clip((upper + 0.5) / _SCALE - 0.5, 0, height)).astype(np.int64)
         changes = _odd(np.concatenate([changes, column * height + row]))
     return _runs(changes)
-
-
-def _step_of_flat(x: _Whole, y: _Whole, slope: _Float, middle: _Whole) -> _Whole:
-    """Returns the upper one of the heights at `middle` and at the next step of edges that go by columns."""
-    before, after = (np.trunc(y + slope * (middle - x + k) + 0.5) for k in (0, 1))
-    return np.minimum(before, after).astype(np.int64)
 
 
 def _step_of_steep(x: _Whole, y: _Whole, slope: _Float, steps: _Whole, middle: _Whole) -> _Whole:

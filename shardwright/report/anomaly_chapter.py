@@ -96,7 +96,7 @@ def anomaly_chapter(anomalies: Sequence[Anomaly], dataset: ImageDataset, sheets:
 
 
 def _places(dataset: ImageDataset, keys: set[str]) -> dict[str, RecordLocation]:
-    shards = [shard for split in dataset.splits for shard in dataset.shards(split)]
+    shards = dataset.all_shards()
     return {
         key: RecordLocation(position, offset)
         for position, shard in enumerate(shards)

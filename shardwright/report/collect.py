@@ -35,6 +35,16 @@ _MOST_SIZES = 4096
 _MOST_MEASURED, _MOST_PIXELS, _MOST_BYTES = 5_000, 10**9, 4 * 10**8
 
 _QUALITY = ("brightness", "contrast", "sharpness", "colorfulness")
+_FRAME = ("height", "width", "orientation")
+_SCALES = {
+    "pixels": Scale(1, 2**30, log=True),
+    "aspect": Scale(1 / 32, 32, log=True),
+    "bytes": Scale(16, 2**30, log=True),
+    "brightness": Scale(0, 1),
+    "contrast": Scale(0, 0.5),
+    "sharpness": Scale(0, 1),
+    "colorfulness": Scale(0, 1),
+}
 
 
 @dataclass(frozen=True)
@@ -138,43 +148,27 @@ def collect(dataset: ImageDataset, options: Options = DEFAULTS, shown: Progress 
         DatasetError: the dataset is damaged.
     """
     reader = ExampleReader(dataset.manifest)
-    shards = [shard for split in dataset.splits for shard in dataset.shards(split)]
+    shards = dataset.all_shards()
     collected = Collected(dataset, shards)
-    collected.histograms = _histograms(len(dataset.manifest.classes) if reader.areas else 0)
+    labels = range(len(dataset.manifest.classes) if reader.areas else 0)
+    scales = {**_SCALES, **{f"coverage/{label}": Scale(1e-6, 1, log=True) for label in labels}}
+    collected.histograms = {name: Histogram(name, scale) for name, scale in scales.items()}
     if reader.runs:
         collected.shapes = MaskShapes(len(dataset.manifest.classes))
     total = max(1, sum(shard.records for shard in shards))
     collector = _Collector(collected, options, options.shapes / total)
     for number, shard in enumerate(shards):
         # The index and the facts are small; keys are in the index alone.
-        collector.add(number, shard.split, _entries(dataset, shard), dataset.facts(shard))
+        entries = list(dataset.entries(shard))
+        if len(entries) != shard.records:
+            problem = f"{len(entries)} records instead of the manifest's {shard.records}"
+            raise DatasetError(f"{shard.index}: {problem}. Re-create the dataset.")
+        collector.add(number, shard.split, entries, dataset.facts(shard))
         shown.advance(shard.records)
     if reader.quality is None:
         _measure_sample(collected, reader)
     collected.measured = collected.histograms[_QUALITY[0]].total
     return collected
-
-
-def _entries(dataset: ImageDataset, shard: LocatedShard) -> list[tuple[str, int]]:
-    entries = list(dataset.entries(shard))
-    if len(entries) != shard.records:
-        problem = f"{len(entries)} records instead of the manifest's {shard.records}"
-        raise DatasetError(f"{shard.index}: {problem}. Re-create the dataset.")
-    return entries
-
-
-def _histograms(masks: int) -> dict[str, Histogram]:
-    scales = {
-        "pixels": Scale(1, 2**30, log=True),
-        "aspect": Scale(1 / 32, 32, log=True),
-        "bytes": Scale(16, 2**30, log=True),
-        "brightness": Scale(0, 1),
-        "contrast": Scale(0, 0.5),
-        "sharpness": Scale(0, 1),
-        "colorfulness": Scale(0, 1),
-        **{f"coverage/{label}": Scale(1e-6, 1, log=True) for label in range(masks)},
-    }
-    return {name: Histogram(name, scale) for name, scale in scales.items()}
 
 
 @dataclass
@@ -206,9 +200,16 @@ class _Collector:
                 collected.sample.offer(score, key, place)
         self._classes(split, keys, places, facts)
         self._masks(split, keys, places, facts)
-        self._quality(split, facts)
+        for name, values in zip(Quality._fields, facts.quality or (), strict=False):
+            if name in _QUALITY:
+                collected.histograms[name].add(split, values / MILLIONTHS)
         self._columns(places, facts)
-        self._shapes(keys, facts)
+        for record in facts.masks or ():
+            height, width, orientation = (int(facts.numbers[name][record]) for name in _FRAME)
+            # The facts of a small shard have more than its part of the sample.
+            if collected.shapes and height * width and sampling_hash(keys[record]) < self.shapes_share:
+                runs = [facts.runs(record, label) for label in range(collected.shapes.classes)]
+                collected.shapes.add(runs, height, width, orientation)
 
     def _classes(self, split: str, keys: list[str], places: list[RecordLocation], facts: ShardFacts) -> None:
         collected = self.collected
@@ -256,11 +257,6 @@ class _Collector:
                 collected.smallest.offer(part, keys[row], places[row], label)
                 collected.largest.offer(-part, keys[row], places[row], label)
 
-    def _quality(self, split: str, facts: ShardFacts) -> None:
-        for name, values in zip(Quality._fields, facts.quality or (), strict=False):
-            if name in _QUALITY:
-                self.collected.histograms[name].add(split, values / MILLIONTHS)
-
     def _columns(self, places: list[RecordLocation], facts: ShardFacts) -> None:
         columns = self.collected.columns
         areas: list[list[tuple[int, int]]] = [[] for _ in places]
@@ -275,19 +271,6 @@ class _Collector:
         if facts.hashes is not None:
             columns.perceptual.extend(facts.hashes[0].tolist())
             columns.average.extend(facts.hashes[1].tolist())
-
-    def _shapes(self, keys: list[str], facts: ShardFacts) -> None:
-        shapes = self.collected.shapes
-        if shapes is None:
-            return
-        height, width, orientation = (facts.numbers[name] for name in ("height", "width", "orientation"))
-        for record in facts.masks or ():
-            size = int(height[record]), int(width[record])
-            # The facts of a small shard have more than its part of the sample.
-            if size[0] * size[1] and sampling_hash(keys[record]) < self.shapes_share:
-                shapes.add(
-                    [facts.runs(record, label) for label in range(shapes.classes)], *size, int(orientation[record])
-                )
 
 
 def _measure_sample(collected: Collected, reader: ExampleReader) -> None:

@@ -67,7 +67,8 @@ class Sheets:
         own = view.labels if labels is None else labels
         picture = picture_of(view, own)
         split = self._collected.shards[place.shard].split
-        names = [self._collected.dataset.manifest.classes[label] for label in view.labels]
+        classes = self._collected.dataset.manifest.classes
+        names = [classes[label] for label in view.labels]
         words = f"{view.key}, split {split}, " + (f"classes {', '.join(names[:_NAMED])}" if names else "no class")
         if picture.bytes > self._left:
             self.left_out += 1
@@ -75,7 +76,8 @@ class Sheets:
         else:
             self._left -= picture.bytes
             inner = thumbnail(picture, words)
-        tags = [tag(isolate(split, 30)), *(self._tag(label) for label in view.labels[:_NAMED])]
+        shown = zip(view.labels[:_NAMED], names, strict=False)
+        tags = [tag(isolate(split, 30)), *(tag(join([dot(label), isolate(name, 30)])) for label, name in shown)]
         if len(view.labels) > _NAMED:
             tags.append(tag(f"+{len(view.labels) - _NAMED}"))
         return figure(inner, view.key, join([*tags, note]))
@@ -86,9 +88,6 @@ class Sheets:
         view = self._reader.read("", payload)
         keys = view.example.texts(self._collected.dataset.manifest.stored("image/key"))
         return self._reader.read(keys[0] if keys else "(no key)", payload)
-
-    def _tag(self, label: int) -> Markup:
-        return tag(join([dot(label), isolate(self._collected.dataset.manifest.classes[label], 30)]))
 
     def sheet(
         self, picks: Iterable[Candidate], note: Callable[[Candidate], str] = lambda pick: "", *, own: bool = False
@@ -106,7 +105,7 @@ def sheets_of(directory: str) -> Sheets:
         DatasetError: there is no dataset.
     """
     dataset = ImageDataset.open(directory)
-    return Sheets(Collected(dataset, [shard for split in dataset.splits for shard in dataset.shards(split)]))
+    return Sheets(Collected(dataset, dataset.all_shards()))
 
 
 def contact_sheets(collected: Collected, sheets: Sheets) -> Markup:
@@ -116,8 +115,12 @@ def contact_sheets(collected: Collected, sheets: Sheets) -> Markup:
     parts = [
         card(f"{len(collected.random.candidates())} at random", sheets.sheet(collected.random.candidates()), wide=True),
     ]
+
+    def part(pick: Candidate) -> Markup:
+        return Markup("<div>{} of the image</div>").format(percent(abs(pick.score)))
+
     extremes = [
-        card(title, sheets.sheet(lowest.candidates(), _part, own=True), wide=True)
+        card(title, sheets.sheet(lowest.candidates(), part, own=True), wide=True)
         for title, lowest in (("The smallest masks", collected.smallest), ("The largest masks", collected.largest))
         if lowest.candidates()
     ]
@@ -132,17 +135,6 @@ def contact_sheets(collected: Collected, sheets: Sheets) -> Markup:
     show = switch("show-masks", "show masks") if masked else ""
     samples = section("samples", "Samples", legend, show, *parts, *extremes)
     return join([samples, section("each-class", "Each class", *by_class, rest) if by_class else ""])
-
-
-def _part(pick: Candidate) -> Markup:
-    return Markup("<div>{} of the image</div>").format(percent(abs(pick.score)))
-
-
-def _covered(view: ExampleView) -> Markup:
-    """Returns the area of the mask of each class: masks that differ may look the same."""
-    areas = zip(view.reader.classes, view.areas or (), strict=False)
-    pixels = join([join([isolate(name, 30), number(count)], " ") for name, count in areas if count], ", ")
-    return Markup("<div>pixels: {}</div>").format(pixels or "none")
 
 
 def duplicate_sheets(collected: Collected, duplicates: Duplicates, sheets: Sheets) -> Markup:
@@ -173,8 +165,13 @@ def _group(group: Group, sheets: Sheets) -> Markup:
         badges.append(badge("bad", "in more than one split"))
     if group.conflicts:
         badges.append(badge("warn", f"different {group.conflicts}"))
-    tiles = [
-        sheets.tile(place, note=_covered(sheets.view(place)) if group.conflicts == "masks" else "")
-        for place in group.places
-    ]
+    tiles = []
+    for place in group.places:
+        below = ""
+        if group.conflicts == "masks":  # Masks that differ may look the same, but not their areas.
+            view = sheets.view(place)
+            areas = zip(view.reader.classes, view.areas or (), strict=False)
+            pixels = join([join([isolate(name, 30), number(count)], " ") for name, count in areas if count], ", ")
+            below = Markup("<div>pixels: {}</div>").format(pixels or "none")
+        tiles.append(sheets.tile(place, note=below))
     return tile_group(badges, tiles)

@@ -10,7 +10,7 @@ import numpy as np
 from shardwright.dataset.random_access import RecordLocation
 from shardwright.duplicates.clusters import equal_clusters, near_clusters
 from shardwright.duplicates.find import groups_of
-from shardwright.report.collect import Collected, Columns, as_hashes
+from shardwright.report.collect import Collected, as_hashes
 
 # Bits of 64 in which both hashes of near duplicates may differ; with more, different photographs of a scene match.
 NEAR_BITS = 4
@@ -88,17 +88,12 @@ def _groups(kind: str, collected: Collected, firsts: np.ndarray[tuple[int], np.d
         rows = members.tolist()
         if kind == "near" and len({columns.content[row] for row in rows}) == 1:
             continue  # A group of equal files, which is listed as `exact`.
+        # Masks of pictures that only look alike are rarely equal to the pixel.
+        compared = {"labels": columns.labels, **({"masks": columns.masks} if kind == "exact" else {})}
         yield Group(
             kind,
             len(rows),
             tuple(RecordLocation(columns.shard[row], columns.offset[row]) for row in rows[:_MEMBERS_SHOWN]),
             len({splits[columns.shard[row]] for row in rows}) > 1,
-            _conflict(kind, columns, rows),
+            next((name for name, column in compared.items() if len({column[row] for row in rows}) > 1), ""),
         )
-
-
-def _conflict(kind: str, columns: Columns, rows: list[int]) -> str:
-    if len({columns.labels[row] for row in rows}) > 1:
-        return "labels"
-    # Masks of pictures that only look alike are rarely equal to the pixel.
-    return "masks" if kind == "exact" and len({columns.masks[row] for row in rows}) > 1 else ""

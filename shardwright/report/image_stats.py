@@ -29,17 +29,9 @@ from shardwright.report.mask_shapes import MaskShapes
 _SIZES_SHOWN = 10
 
 
-def _megapixels(value: float) -> str:
-    return f"{number(value / 1e6)} MP" if value >= 1e5 else f"{number(round(value))} px"
-
-
-def _aspect(value: float) -> str:
-    return f"{value:.2f}"
-
-
 _MEASURES: tuple[tuple[str, str, Show], ...] = (
-    ("pixels", "Pixels", _megapixels),
-    ("aspect", "Width by height", _aspect),
+    ("pixels", "Pixels", lambda value: f"{number(value / 1e6)} MP" if value >= 1e5 else f"{number(round(value))} px"),
+    ("aspect", "Width by height", "{:.2f}".format),
     ("bytes", "Bytes of a stored image", size_text),
     ("brightness", "Brightness", number),
     ("contrast", "Contrast", number),
@@ -117,7 +109,16 @@ def masks(collected: Collected) -> Markup:
             f"Regions, overlap and positions are those of {number_of(shapes.images, 'image')}, "
             f"{'all of them' if shapes.images == collected.total else 'chosen by a hash of their keys'}."
         )
-        tables += _shapes(shapes, names)
+        tables += card(
+            "Position of each class",
+            Markup('<div class="heats">{}</div>').format(
+                join(_heat(shapes, label, name) for label, name in enumerate(names) if shapes.masks[label])
+            ),
+            note="Every image is stretched to one frame. Dark areas are in most masks of the class.",
+            wide=True,
+        )
+        overlap = [_overlap_card(shapes, names)] if len(names) > 1 else []
+        tables += grid(_region_card(shapes, names), *overlap, kind="fit")
     left = len(collected.dataset.manifest.classes) - len(names)
     rest = note(f"Left out here: {number_of(left, 'further class', 'further classes')}.") if left else ""
     return section("masks", "Masks", tables, grid(*cards), rest, lead=lead)
@@ -142,18 +143,6 @@ def _areas(collected: Collected, names: tuple[str, ...]) -> Markup:
     head = ("Class", "Masks", "Mean area in pixels", "Mean part of the image", "Part of all pixels")
     body = table(head, rows, caption="Masks that are not empty, and what they cover", numbers=range(1, 5))
     return card("Area", body, wide=True)
-
-
-def _shapes(shapes: MaskShapes, names: tuple[str, ...]) -> Markup:
-    heats = join(_heat(shapes, label, name) for label, name in enumerate(names) if shapes.masks[label])
-    positions = card(
-        "Position of each class",
-        Markup('<div class="heats">{}</div>').format(heats),
-        note="Every image is stretched to one frame. Dark areas are in most masks of the class.",
-        wide=True,
-    )
-    overlap = [_overlap_card(shapes, names)] if len(names) > 1 else []
-    return positions + grid(_region_card(shapes, names), *overlap, kind="fit")
 
 
 def _heat(shapes: MaskShapes, label: int, name: str) -> Markup:

@@ -82,7 +82,15 @@ def _metrics(figures: Figures, summary: Mapping[str, Any]) -> Iterator[Markup]:
         rows.append((shown, f"{value:.4f}", earlier, _moved(value, before)))
     head = ("Figure", "This model", "Last blessed", "Moved")
     body = table(head, rows, caption=f"Figures of {words}", numbers=(1, 2, 3))
-    yield card("Figures", body, note=" ".join(_spreads(summary)))
+    spreads = []
+    if summary["interval"]:
+        spreads.append("{value:.4f} is, with 95 % confidence, {low:.4f} to {high:.4f}.".format(**summary["interval"]))
+    if summary["change"]:
+        spreads.append(
+            "The last blessed model was measured on the same images, with its own thresholds; the change of "
+            "{value:+.4f} is, with 95 % confidence, {low:+.4f} to {high:+.4f}.".format(**summary["change"])
+        )
+    yield card("Figures", body, note=" ".join(spreads))
     classes = figures.of_classes()
     if not classes:
         return
@@ -101,16 +109,6 @@ def _metrics(figures: Figures, summary: Mapping[str, Any]) -> Iterator[Markup]:
     )
     titles = ("Class", *(isolate(title_of(kind), 30) for kind in kinds))
     yield card("By class", table(titles, rows_of, caption=caption, numbers=range(1, 9)))
-
-
-def _spreads(summary: Mapping[str, Any]) -> Iterator[str]:
-    """Yields how sure the task's figure, and its change, are."""
-    interval, change = summary["interval"], summary["change"]
-    if interval:
-        yield "{value:.4f} is, with 95 % confidence, {low:.4f} to {high:.4f}.".format(**interval)
-    if change:
-        yield "The last blessed model was measured on the same images, with its own thresholds; the change of "
-        yield "{value:+.4f} is, with 95 % confidence, {low:+.4f} to {high:+.4f}.".format(**change)
 
 
 def _moved(value: float | None, before: float | None) -> str:

@@ -31,6 +31,11 @@ from shardwright.report.collect import Collected
 from shardwright.report.duplicates import Duplicates
 from shardwright.running.progress import counted
 
+# A longer table of classes is not readable.
+_CLASSES_SHOWN = 60
+_IMBALANCE = 20
+_KINDS = {SINGLE: "one class an image", MULTI: "any number of classes an image", NONE: "no labels"}
+
 
 def evenness(counts: Sequence[int]) -> float:
     """Returns how evenly items are distributed among classes (Pielou, 1966: entropy relative to its maximum).
@@ -91,12 +96,6 @@ def split_table(collected: Collected) -> Markup:
     return card("Splits", body, note=note, wide=True)
 
 
-# A longer table of classes is not readable.
-_CLASSES_SHOWN = 60
-_IMBALANCE = 20
-_KINDS = {SINGLE: "one class an image", MULTI: "any number of classes an image", NONE: "no labels"}
-
-
 def statistics(collected: Collected, duplicates: Duplicates) -> Markup:
     """Returns the key figures."""
     totals = collected.dataset.manifest.totals
@@ -122,19 +121,13 @@ def findings(collected: Collected, duplicates: Duplicates, further: Sequence[tup
     """Returns the list of findings, the most serious first; `further` are those of other chapters."""
     rows = [*further, *_findings(collected, duplicates)]
     if not any(kind != "good" for kind, _ in rows):
-        rows.insert(0, ("good", f"Nothing stands out: {', '.join(_fine(collected, duplicates))}."))
+        fine = ["no rejects"]
+        if duplicates.exact is not None or duplicates.near is not None:
+            fine.append("no equal files in two splits" if duplicates.near is None else "no leak between splits")
+        if collected.dataset.manifest.labels != NONE:
+            fine.append("every class in every split")
+        rows.insert(0, ("good", f"Nothing stands out: {', '.join(fine)}."))
     return finding_list(rows)
-
-
-def _fine(collected: Collected, duplicates: Duplicates) -> Iterator[str]:
-    """Yields the problems that were looked for and not collected."""
-    yield "no rejects"
-    if duplicates.near is not None:
-        yield "no leak between splits"
-    elif duplicates.exact is not None:
-        yield "no equal files in two splits"
-    if collected.dataset.manifest.labels != NONE:
-        yield "every class in every split"
 
 
 def _findings(collected: Collected, duplicates: Duplicates) -> Iterator[tuple[str, str]]:

@@ -23,6 +23,7 @@ from shardwright.running.progress import SILENT, Progress, progress
 from shardwright.storage import is_remote
 from shardwright.storage.durable import make_folder, write_file
 
+REPORT_FILE = "report.html"
 MOST_BYTES = 5_000_000
 # Bytes for all parts that are neither pictures nor lists of the dataset's content.
 _RESERVE = 500_000
@@ -124,9 +125,6 @@ def render(page: PageInput, chapters: Sequence[Chapter] = ()) -> str:
     )
 
 
-REPORT_FILE = "report.html"
-
-
 def write_report(
     directory: str | os.PathLike[str],
     out: str | os.PathLike[str],
@@ -153,8 +151,7 @@ def write_report(
     """
     dataset = ImageDataset.open(directory)
     target = page_file(out, "--out", dataset.root)
-    total = sum(shard.records for shard in dataset.manifest.shards)
-    with progress(total, "reading records", quiet=quiet) as shown:
+    with progress(dataset.manifest.records, "reading records", quiet=quiet) as shown:
         page = collect_page(dataset, options, shown)
     write_page(target, render(page, chapters))
     return target

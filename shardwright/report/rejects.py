@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections import Counter
+from contextlib import suppress
 
 from markupsafe import Markup
 
@@ -90,7 +91,10 @@ def reproducibility(dataset: ImageDataset) -> Markup:
         ("Made from", manifest.parent or "–"),
         ("Kind", f"{manifest.kind}, {manifest.task}, {manifest.labels}, layout {manifest.format_version}"),
     ]
-    values += [(f"Version of {name}", version) for name, version in sorted(_versions(dataset).items())]
+    with suppress(OSError, ValueError, AttributeError):  # Not every writer has recorded the versions of its packages.
+        build = parse_untrusted_json(read_bytes(os.path.join(dataset.root, BUILD_FILE)).decode("utf-8"))
+        versions = {str(name): str(version) for name, version in build.get("versions", {}).items()}
+        values += [(f"Version of {name}", version) for name, version in sorted(versions.items())]
     recipe = isolate(json.dumps(manifest.recipe, sort_keys=True, ensure_ascii=False), 20_000)
     features = [(code(isolate(name)), kind) for name, kind in sorted(manifest.features.items())]
     return section(
@@ -112,12 +116,3 @@ def reproducibility(dataset: ImageDataset) -> Markup:
         ),
         lead="The same images and the same recipe give the same bytes.",
     )
-
-
-def _versions(dataset: ImageDataset) -> dict[str, str]:
-    """Returns the versions of the packages that wrote the dataset; empty if they are not recorded."""
-    try:
-        build = parse_untrusted_json(read_bytes(os.path.join(dataset.root, BUILD_FILE)).decode("utf-8"))
-        return {str(name): str(version) for name, version in build.get("versions", {}).items()}
-    except (OSError, ValueError, AttributeError):
-        return {}

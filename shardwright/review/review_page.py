@@ -81,11 +81,15 @@ class ReviewPage:
         """Returns the page as HTML."""
         masked = any(item.masks is not None for item in items)
         more = self.classes if not masked and not self.multi else ()
+        choices = [(_PREDICTION, "prediction right"), (_NEITHER, "wrong")]
+        if self.annotated:
+            choices = [(_ANNOTATION, "annotation right"), (_PREDICTION, "prediction right"), (_NEITHER, "neither")]
         parts, size = [], 0
         for number, item in enumerate(items):
             panels = join(self._panels(item)) if size < _MOST_BYTES else left_out()
             size += len(panels)
-            parts.append(marked(number, item.key, self._below(item), panels, self._choices(), more))
+            below = join([*([isolate(item.split, 30)] if item.split else []), item.reason], " · ")
+            parts.append(marked(number, item.key, below, panels, choices, more))
         tools = Markup(
             '<div class="bar-of-tools"><button data-save="corrections">Save corrections (CSV)</button>'
             '<button data-save="marks">Save marks (CSV)</button><button data-save="json">Save marks (JSON)</button>'
@@ -102,7 +106,9 @@ class ReviewPage:
             "rows": [self._rows(item) for item in items],
         }
         legend = (
-            join((join((dot(k), isolate(name, 40))) for k, name in enumerate(self.classes[:20])), " ") if masked else ""
+            join((join((dot(k), isolate(name, 40))) for k, name in enumerate(self.classes[:_IN_LEGEND])), " ")
+            if masked
+            else ""
         )
         return document(
             self.title,
@@ -119,14 +125,6 @@ class ReviewPage:
         if masked:
             return ["ImageId", "ClassId", "EncodedPixels"]
         return ["image", *(self.classes if self.multi else ["label"])]
-
-    def _choices(self) -> list[tuple[str, str]]:
-        if self.annotated:
-            return [(_ANNOTATION, "annotation right"), (_PREDICTION, "prediction right"), (_NEITHER, "neither")]
-        return [(_PREDICTION, "prediction right"), (_NEITHER, "wrong")]
-
-    def _below(self, item: ReviewItem) -> Markup:
-        return join([*([isolate(item.split, 30)] if item.split else []), item.reason], " · ")
 
     def _panels(self, item: ReviewItem) -> Iterator[Markup]:
         yield figure(thumbnail(picture_of(item.stored), item.key), "image", "")

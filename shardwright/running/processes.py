@@ -118,6 +118,8 @@ def usable_cores(cgroups: Path = Path("/sys/fs/cgroup")) -> int:
 _In = TypeVar("_In")
 _Out = TypeVar("_Out")
 
+# The variable by which `running.preload` gets the name of the module to import.
+PRELOADED = "_SHARDWRIGHT_PRELOADED"
 # Packages that start threads or keep connections open.
 _CLIENTS = {"boto3", "botocore", "google.cloud.storage", "grpc", "requests", "urllib3"}
 _THREADED = _CLIENTS | {"apache_beam", "cv2", "jax", "pyarrow", "tensorflow", "torch"}
@@ -187,10 +189,12 @@ def warm_up(function: Callable[..., Any]) -> None:
         function = function.func
     context = _context()
     if context.get_start_method() == "forkserver":
-        context.set_forkserver_preload([function.__module__])
+        context.set_forkserver_preload(["shardwright.running.preload"])
         resource_tracker.ensure_running()  # It would end the block below.
         with _uninterrupted():
+            os.environ[PRELOADED] = function.__module__  # Read by a server that this starts.
             forkserver.ensure_running()
+            del os.environ[PRELOADED]
 
 
 @contextmanager

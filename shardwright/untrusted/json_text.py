@@ -39,62 +39,6 @@ _LONGEST_NAME = 255
 _SHOWN = 60
 
 
-def text(value: Any, name: str) -> str:
-    """Checks that a value is a text."""
-    if not is_text(value):
-        raise _wrong(value, name, "a text")
-    return value
-
-
-def truth(value: Any, name: str) -> bool:
-    """Accepts true or false."""
-    if type(value) is not bool:
-        raise _wrong(value, name, "true or false")
-    return value
-
-
-def count(value: Any, name: str) -> int:
-    """Checks that a value is a whole number from 0, of at most 63 bits."""
-    if type(value) is not int or not 0 <= value <= MOST:
-        raise _wrong(value, name, "a whole number from 0")
-    return value
-
-
-def number(value: Any, name: str) -> float:
-    """Checks that a value is a number, which may not be infinite or NaN."""
-    if type(value) not in (int, float) or value != value or abs(value) == float("inf"):
-        raise _wrong(value, name, "a number")
-    return value
-
-
-def digest(value: Any, name: str) -> str:
-    """Checks that a value is a BLAKE3, as 64 hex digits."""
-    if type(value) is not str or not _DIGEST.fullmatch(value):
-        raise _wrong(value, name, "a BLAKE3 of 64 hex digits")
-    return value
-
-
-def file_name(value: Any, name: str) -> str:
-    """Checks that a value is a name that is one component of a path, and cannot lead to another folder."""
-    if type(value) is not str or not is_file_name(value):
-        raise _wrong(value, name, "the name of a file or folder")
-    return value
-
-
-def relative_path(value: Any, name: str) -> str:
-    """Checks that a value is a path with forward slashes that leads to a place below the folder it is joined to."""
-    if type(value) is not str or not is_inside(value):
-        raise _wrong(value, name, "a path below the dataset's folder")
-    return value
-
-
-def class_name(value: Any, name: str) -> str:
-    """Checks that a value is a class's name."""
-    if type(value) is not str or _NOT_IN_CLASSES.search(value):
-        raise _wrong(value, name, "the name of a class")
-    return value
-
-
 def is_text(value: Any) -> bool:
     """Returns whether a value is a text that UTF-8 can encode: JSON can contain unpaired surrogates."""
     return type(value) is str and (value.isascii() or not _HALVES.search(value))
@@ -123,10 +67,31 @@ def inside(folder: str | os.PathLike[str], path: str) -> Path:
     return Path(folder, path)
 
 
-def anything(value: Any, name: str) -> Any:
-    """Accepts any value."""
-    del name
-    return value
+def _check(sound: Callable[[Any], bool], wanted: str) -> Check:
+    """Returns a check for a value that is sound; the message says what was wanted."""
+
+    def check(value: Any, name: str) -> Any:
+        if not sound(value):
+            raise _wrong(value, name, wanted)
+        return value
+
+    return check
+
+
+text = _check(is_text, "a text")
+truth = _check(lambda value: type(value) is bool, "true or false")
+# Whole numbers of at most 63 bits, and numbers that may be infinite or NaN.
+count = _check(lambda value: type(value) is int and 0 <= value <= MOST, "a whole number from 0")
+integer = _check(lambda value: type(value) is int and abs(value) <= MOST, "a whole number")
+measured = _check(lambda value: type(value) in (int, float), "a number")
+number = _check(lambda value: type(value) in (int, float) and abs(value) < float("inf"), "a number")
+digest = _check(lambda value: type(value) is str and bool(_DIGEST.fullmatch(value)), "a BLAKE3 of 64 hex digits")
+# One component of a path, or a path with forward slashes: neither leads to a place outside of its folder.
+file_name = _check(lambda value: type(value) is str and is_file_name(value), "the name of a file or folder")
+relative_path = _check(lambda value: type(value) is str and is_inside(value), "a path below the dataset's folder")
+class_name = _check(lambda value: type(value) is str and not _NOT_IN_CLASSES.search(value), "the name of a class")
+anything = _check(lambda _: True, "")
+_TYPES: Mapping[Any, Check] = {str: text, int: integer, float: measured, bool: truth}
 
 
 def of_type(annotation: Any) -> Check:
@@ -145,43 +110,18 @@ def of_type(annotation: Any) -> Check:
 def fields(kind: type[Any]) -> Check:
     """Returns a check for a mapping of the fields of a dataclass; those with a default may be missing."""
     hints = typing.get_type_hints(kind)
-    checks = {one.name: (of_type(hints[one.name]), _has_default(one)) for one in dataclasses.fields(kind)}
-    return record(
-        {name: check for name, (check, optional_) in checks.items() if not optional_},
-        {name: check for name, (check, optional_) in checks.items() if optional_},
-    )
-
-
-def _has_default(one: dataclasses.Field[Any]) -> bool:
-    return one.default is not dataclasses.MISSING or one.default_factory is not dataclasses.MISSING
-
-
-def integer(value: Any, name: str) -> int:
-    """Checks that a value is a whole number of at most 63 bits."""
-    if type(value) is not int or abs(value) > MOST:
-        raise _wrong(value, name, "a whole number")
-    return value
-
-
-def measured(value: Any, name: str) -> float:
-    """Checks that a value is a number, which may be infinite or NaN."""
-    if type(value) not in (int, float):
-        raise _wrong(value, name, "a number")
-    return value
-
-
-_TYPES: Mapping[Any, Check] = {str: text, int: integer, float: measured, bool: truth}
+    checks = {one.name: of_type(hints[one.name]) for one in dataclasses.fields(kind)}
+    required = [
+        one.name
+        for one in dataclasses.fields(kind)
+        if one.default is dataclasses.MISSING and one.default_factory is dataclasses.MISSING
+    ]
+    return record({name: checks[name] for name in required}, checks)
 
 
 def choice(*known: str) -> Check:
     """Returns a check for one of a few texts."""
-
-    def check(value: Any, name: str) -> str:
-        if type(value) is not str or value not in known:
-            raise _wrong(value, name, f"one of: {', '.join(known)}")
-        return value
-
-    return check
+    return _check(lambda value: type(value) is str and value in known, f"one of: {', '.join(known)}")
 
 
 def optional(inner: Check) -> Check:

@@ -11,7 +11,7 @@ from damage import swap_records
 from ingesting import examples, ledger, run, tree
 
 from shardwright.dataset.reader import ImageDataset
-from shardwright.dataset.train_statistics import read_measured
+from shardwright.dataset.train_statistics import dataset_statistics
 from shardwright.edit import derive as derived
 from shardwright.edit.derive import Derived, derive
 from shardwright.edit.relabel_dataset import relabel
@@ -372,7 +372,7 @@ def test_a_transformed_dataset_keeps_the_statistics_that_hold(small_dataset, tmp
     assert json.loads((tmp_path / "new" / "statistics.json").read_text()) == held
     if held is HELD:
         with pytest.raises(DatasetError, match=r"statistics\.json: .*no mean and no std"):
-            read_measured(tmp_path / "new")
+            dataset_statistics(tmp_path / "new")
 
 
 @pytest.mark.parametrize(

@@ -64,7 +64,7 @@ def test_a_drawn_shape_stays_on_the_shape(policy, orientation, radius, shrink, s
     data, header, _ = prepare(build.encoded(image, orientation=orientation), ImagesConfig(orientation="apply"))
     turned = orient_runs(runs, source_height, source_width, orientation)
     plan = plan_geometry(policy, header.height, header.width, *out)
-    shown = tf_ops.decode_planned(data, plan, jpeg=False).numpy()[..., 0] > 127
+    shown = tf_ops.decode_planned(data, plan, jpeg=False)[..., 0] > 127
     mask = rle.draw(rle.resample(turned, plan), plan.height, plan.width) > 0
     overlap = (shown & mask).sum() / (shown | mask).sum()
     smaller = r * min(plan.resized_height / plan.crop_height, plan.resized_width / plan.crop_width)

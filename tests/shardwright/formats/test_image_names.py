@@ -168,6 +168,18 @@ def test_a_path_of_another_split_means_no_image_of_this_one():
     names = NameIndex(["1.jpg"], root="/data/train/images")
     assert names.find("/home/ann/val/images/1.jpg") is None
     assert names.find("/home/ann/train/images/1.jpg") == 0
+    far_below = NameIndex(["1.jpg"], root="/data/val/images/city/day")
+    assert far_below.find("/home/ann/train2017/1.jpg") is None
+    assert far_below.find("/home/ann/val2017/1.jpg") == 0
+
+
+def test_a_folder_that_only_sounds_like_a_split_states_it_next_to_another_one(tmp_path):
+    root = tmp_path / "photo_test_set" / "images"
+    root.mkdir(parents=True)
+    assert NameIndex(["1.jpg"], root=str(root)).find("/home/ann/train2017/1.jpg") == 0
+    (tmp_path / "photo_training_set").mkdir()
+    assert NameIndex(["1.jpg"], root=str(root)).find("/home/ann/train2017/1.jpg") is None
+    assert NameIndex(["1.jpg"], root=str(root)).find("/home/ann/test2017/1.jpg") == 0
 
 
 def test_a_path_of_another_machine_may_share_only_the_end_with_one_image():

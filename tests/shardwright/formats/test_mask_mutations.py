@@ -4,6 +4,7 @@ that gives the truth, or a refusal that names the cause; never another dataset w
 
 import copy
 import io
+import re
 
 import numpy as np
 import pytest
@@ -345,3 +346,50 @@ def test_no_mutation_gives_another_dataset_where_the_numbers_are_stated(tmp_path
         assert kind in (RIGHT, QUESTION, REFUSAL), (others, kind, message)
         if mutation == "none":
             assert kind == RIGHT, message
+
+
+def numbered(numbers):
+    return lambda base, number: png(np.asarray(numbers, np.uint8)[drawn(number, len(numbers) - 1)])
+
+
+@pytest.mark.parametrize(
+    ("mutate", "stated", "message"),
+    [
+        (numbered([0, 255]), {"classes": ["car", "road"]}, "car (1), road (2); their values are 255"),
+        (
+            numbered([0, 1]),
+            {"classes": ["car"], "labels.threshold": 128},
+            "no pixel reaches input.labels.threshold, 128",
+        ),
+        (in_colors, {"classes": {"car": "#00ff00"}, "labels.unlisted_values": "background"}, "car (#00ff00); their"),
+        (numbered([0, 1, 2]), {"classes": {"car": 5, "road": 6}, "labels.unlisted_values": "ignore"}, "car (5), road"),
+    ],
+)
+def test_masks_without_any_class_of_the_configuration_are_refused(tmp_path, images, mutate, stated, message):
+    write(tmp_path, BASES["0/1"], mutate, range(FILES))
+    raw = answered(configuration(images, tmp_path), {f"input.{path}": value for path, value in stated.items()})
+    with pytest.raises(UsageError, match=re.escape(message)):
+        masks_of(raw)
+
+
+def test_a_threshold_of_masks_for_each_class_that_no_pixel_reaches_is_refused(tmp_path, images):
+    (tmp_path / "car").mkdir()
+    write(tmp_path / "car", BASES["0/1"], numbered([0, 1]), range(FILES))
+    with pytest.raises(UsageError, match="no pixel reaches input.labels.threshold, 128; the largest value is 1"):
+        masks_of(answered(configuration(images, tmp_path), {"input.labels.threshold": 128}))
+
+
+def test_masks_that_are_empty_have_no_class_to_miss(tmp_path, images):
+    write(tmp_path, BASES["0/1"], lambda base, number: png(np.zeros((SIZE, SIZE), np.uint8)), range(FILES))
+    assert not any(masks_of(answered(configuration(images, tmp_path), {"input.classes": {"car": 1}})).values())
+
+
+def test_as_many_names_as_values_may_count_from_0_or_from_1(tmp_path, images):
+    write(tmp_path, BASES["ids"], numbered([0, 1, 2]), range(FILES))
+    raw = answered(configuration(images, tmp_path), {"input.classes": ["sky", "car", "road"]})
+    with pytest.raises(UsageError, match="3 names, and the values are 0 to 2") as raised:
+        masks_of(raw)
+    from_0, from_1 = (masks_of(answered(raw, reading.options))[0] for reading in raised.value.readings)
+    assert np.array_equal(from_0["car"], from_1["sky"])
+    assert np.array_equal(from_0["road"], from_1["car"])
+    assert np.array_equal(from_0["sky"], ~from_1["sky"] & ~from_1["car"])

@@ -315,9 +315,9 @@ def test_the_two_kinds_of_masks_of_drive_are_asked_for(capsys):
     drive(("training", range(21, 25)), ("test", range(1, 3)))
     assert init() == 2
     shown = capsys.readouterr().err
-    assert "set/training/1st_manual, set/training/mask. Name one" in shown
-    found, _ = read(*chosen(shown, "are set/training/1st_manual"))
-    assert set(found) == {f"{number}_training.tif" for number in range(21, 25)}
+    assert "set/*/1st_manual of */images, set/*/mask of */images. Name one" in shown
+    found, _ = read(*chosen(shown, "are set/*/1st_manual"))
+    assert set(found) == {*(f"{number}_training.tif" for number in range(21, 25)), "01_test.tif", "02_test.tif"}
     np.testing.assert_array_equal(drawn(found["22_training.tif"], "mask"), area(22))
 
 
@@ -530,27 +530,35 @@ def test_tags_with_blanks_are_asked_for(capsys):
     assert classes(found)["b.jpg"] == ["haze", "primary", "water"]
 
 
+FOLDERS = "input.labels.format=class_folders"
+
+
 @pytest.mark.parametrize(
-    ("places", "problem"),
+    ("places", "problem", "stated"),
     [
         # FGVC aircraft, RAF-DB, WIDER FACE: the classes or boxes are in text files of forms of their own.
-        (["data/images/{0}.jpg"], "the only folder that would be a class is data, and there is nothing to learn"),
-        (["Image/aligned/train_{0}.jpg"], "the only folder that would be a class is Image"),
+        (
+            ["data/images/{0}.jpg"],
+            "the only folder that would be a class is data, and there is nothing to learn",
+            FOLDERS,
+        ),
+        (["Image/aligned/train_{0}.jpg"], "the only folder that would be a class is Image", FOLDERS),
         # Tiny ImageNet.
         (
             ["train/n01/images/{0}.jpg", "train/n02/images/b{0}.jpg", "val/images/v{0}.jpg"],
-            "some images are in folders called after classes, others in images",
+            "the folders of the splits are not the same classes: train has n01, n02, but no images",
+            "input.classes=[n01, n02, images]",
         ),
     ],
 )
-def test_folders_around_all_or_some_images_are_not_classes(capsys, places, problem):
+def test_folders_around_all_or_some_images_are_not_classes(capsys, places, problem, stated):
     for number in range(4):
         for i, place in enumerate(places):
             photo(place.format(f"{number}x"), number + 9 * i)
     assert init() == 2
     assert problem in capsys.readouterr().err
     # A user can state it.
-    assert init("--set", "input.labels.format=class_folders") == 0
+    assert init("--set", stated) == 0
 
 
 def test_photographs_and_drawings_may_be_classes_if_that_is_stated(capsys):

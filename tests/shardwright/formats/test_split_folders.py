@@ -49,10 +49,21 @@ def test_the_folders_below_splits_are_the_classes(splits, label_format):
 
 
 def test_splits_below_an_images_folder_and_images_folders_below_splits():
-    survey, _ = read(["images/train/daisy/1.jpg", "images/val/rose/2.jpg"])
+    survey, _ = read(["images/train/daisy/1.jpg", "images/train/rose/1.jpg", "images/val/rose/2.jpg"])
     assert survey.classes == ("daisy", "rose")
-    survey, _ = read(["train/images/daisy/1.jpg", "val/images/rose/2.jpg"])
+    survey, _ = read(["train/images/daisy/1.jpg", "train/images/rose/1.jpg", "val/images/rose/2.jpg"])
     assert survey.classes == ("daisy", "rose")
+
+
+@pytest.mark.parametrize("further", ["1_daisy", "unknown"])
+def test_folders_of_splits_with_other_classes_than_train_are_refused(further):
+    keys = ["train/0_daisy/1.jpg", "train/1_rose/2.jpg", "test/1_rose/3.jpg", f"test/{further}/4.jpg"]
+    with pytest.raises(UsageError, match=f"train has 0_daisy, 1_rose, but no {further}") as raised:
+        read(keys)
+    first = raised.value.readings[0].options
+    assert first.get("input.exclude") == ([f"test/{further}"] if further == "unknown" else None)
+    survey, _ = read(keys, classes=dict.fromkeys(("0_daisy", "1_rose", further)))
+    assert survey.classes == ("0_daisy", "1_rose", further)
 
 
 def test_images_directly_below_a_split_have_no_class():
@@ -142,11 +153,11 @@ def test_classes_and_splits_of_one_tree(tmp_path, image_input):
 def test_classes_detected_and_the_same_given_are_read_alike():
     """As in a compiled pipeline, which gives the classes that it detected to the run."""
     trees = (
-        ["train/daisy/1.jpg", "val/rose/2.jpg"],
+        ["train/daisy/1.jpg", "train/rose/2.jpg", "val/rose/2.jpg"],
         ["train/1.jpg", "car/1.jpg", "bus/1.jpg"],
-        ["images/train/daisy/1.jpg", "images/test/rose/2.jpg"],
-        ["train/images/daisy/1.jpg", "val/images/rose/2.jpg"],
-        ["test/0/1.jpg", "train/1/1.jpg"],
+        ["images/train/daisy/1.jpg", "images/train/rose/1.jpg", "images/test/rose/2.jpg"],
+        ["train/images/daisy/1.jpg", "train/images/rose/1.jpg", "val/images/rose/2.jpg"],
+        ["test/0/1.jpg", "train/0/2.jpg", "train/1/1.jpg"],
     )
     for keys in trees:
         survey, labels = read(keys)

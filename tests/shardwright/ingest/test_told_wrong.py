@@ -109,14 +109,17 @@ def masks(root, drawn):
 
 
 @pytest.mark.parametrize(
-    ("drawn", "options"),
-    [(0, {"classes": {"road": 1, "car": 2}}), (3, {"classes": ["road"], "labels": {"threshold": 128}})],
+    ("drawn", "options", "error", "message"),
+    [
+        (0, {"classes": {"road": 1, "car": 2}}, CheckFailed, "masks: none of 12 images has a class"),
+        (3, {"classes": ["road"], "labels": {"threshold": 128}}, UsageError, "masks: no pixel reaches"),
+    ],
     ids=["zero", "below_the_threshold"],
 )
-def test_masks_without_any_pixel_of_a_class(tmp_path, drawn, options):
+def test_masks_without_any_pixel_of_a_class(tmp_path, drawn, options, error, message):
     raw = masks(tmp_path, drawn)
     labels = {**raw["input"]["labels"], **options.get("labels", {})}
-    with pytest.raises(CheckFailed, match="masks: none of 12 images has a class"):
+    with pytest.raises(error, match=message):
         run(changed(raw, **{**options, "labels": labels}), tmp_path / "out")
     assert not (tmp_path / "out").exists()
 
@@ -350,5 +353,5 @@ def test_groups_that_are_the_classes(tmp_path, group):
 def test_photographs_that_are_given_for_their_own_masks(tmp_path):
     raw = masks(tmp_path, 1)
     raw["input"]["labels"]["path"] = raw["input"]["images"]
-    with pytest.raises(UsageError, match="all files there are taken for annotations"):
+    with pytest.raises(UsageError, match="images and masks are in one folder, and no name shows which are masks"):
         run(changed(raw, classes=["road"]), tmp_path / "out")

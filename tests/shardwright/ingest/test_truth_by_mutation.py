@@ -17,6 +17,7 @@ from odd_coco import ODD as ODD_COCO
 from odd_exports import ODD as ODD_EXPORTS
 from odd_folders import ODD as ODD_FOLDERS
 from odd_industry import ODD as ODD_INDUSTRY
+from odd_kinds import ODD as ODD_KINDS
 from odd_lists import ODD as ODD_LISTS
 from odd_medicine import ODD as ODD_MEDICINE
 from odd_names import ODD as ODD_NAMES
@@ -31,7 +32,7 @@ from shardwright.pipelines.cli import main
 
 SAMPLE = 24
 ODD = ODD_SETS | ODD_COCO | ODD_EXPORTS | ODD_TABLES | ODD_FOLDERS | ODD_STREETS | ODD_NAMES | ODD_CLASSES | ODD_TOOLS
-ODD |= ODD_MEDICINE | ODD_AERIAL | ODD_INDUSTRY | ODD_LISTS
+ODD |= ODD_MEDICINE | ODD_AERIAL | ODD_INDUSTRY | ODD_LISTS | ODD_KINDS
 EDGES = ("xmin", "ymin", "xmax", "ymax")
 
 

@@ -57,6 +57,23 @@ def test_a_script_needs_no_guard(tmp_path, source, context):
     assert (done.stdout, done.stderr) == ("[True, True] __main__\n", "")
 
 
+@pytest.mark.parametrize(("level", "lines"), [("3", 1), ("0", 2), ("", 2)])
+def test_the_server_of_workers_prints_nothing_while_it_imports(tmp_path, level, lines):
+    """TensorFlow 2.21 writes to descriptor 2 when it is imported, whatever its log level."""
+    (tmp_path / "noisy.py").write_text(
+        "import os, sys\nos.write(2, b'from C++\\n')\ndef work(_):\n    os.write(2, b'at work\\n')\n"
+    )
+    program = (
+        "import multiprocessing, noisy\nfrom shardwright.running import processes\n"
+        "processes._context = lambda: multiprocessing.get_context('forkserver')\n"
+        "assert list(processes.map_processes(noisy.work, [1], 2, 'lost')) == [None]\n"
+    )
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path), "TF_CPP_MIN_LOG_LEVEL": level}
+    call = [sys.executable, "-c", program]
+    done = subprocess.run(call, env=environment, capture_output=True, text=True, check=False)
+    assert done.stderr.splitlines() == ["from C++"] * lines + ["at work"]
+
+
 def test_a_temporary_folder_with_a_long_name_is_no_hindrance(tmp_path):
     folder = tmp_path / ("long" * 30)
     folder.mkdir()
