@@ -67,6 +67,8 @@ EXTRAS = {
     "gcs": GCS,
     "s3": ["boto3>=1.36", "botocore>=1.36"],  # PutObject with IfNoneMatch, which commits a manifest, came within 1.35.
     "parquet": PARQUET,
+    # create_commit with parent_commit and create_tag with exist_ok; 1.0 changed the HTTP client, not these.
+    "hub": ["huggingface-hub>=0.25,<3"],
     "tf": TENSORFLOW,
     "tfx": TFX,
     "kubeflow": KUBEFLOW,

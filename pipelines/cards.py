@@ -169,7 +169,9 @@ def _images(figures: Mapping[str, Any]) -> Iterator[str]:
     yield f"Duplicates: {_counts(duplicates) if duplicates else 'not searched for'}."
 
 
-def model_card(described: Mapping[str, Any], figures: Figures | None, classes: Sequence[str], name: str) -> str:
+def model_card(
+    described: Mapping[str, Any], figures: Figures | None, classes: Sequence[str], name: str, about: str = ""
+) -> str:
     """Returns the card of a model in Markdown.
 
     Args:
@@ -177,6 +179,7 @@ def model_card(described: Mapping[str, Any], figures: Figures | None, classes: S
         figures: of its evaluation; `None` if none was found.
         classes: names of its classes.
         name: its title.
+        about: Markdown in place of the sections that its author has to write.
     """
     model = described["artifacts"][0]
     evaluation = ["No evaluation was found. `--search DIR` looks further."]
@@ -204,7 +207,7 @@ def model_card(described: Mapping[str, Any], figures: Figures | None, classes: S
         *_table(("kind", "digest", "place"), ancestors),
         *[f"- not found: {escaped(problem, 300)}" for problem in described["missing"]],
         *[f"- contradiction: {escaped(problem, 300)}" for problem in described["problems"]],
-        *_sections(_UNWRITTEN_MODEL),
+        *([about] if about else _sections(_UNWRITTEN_MODEL)),
     ]
     return _page(parts)
 

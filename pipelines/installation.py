@@ -29,6 +29,7 @@ PACKAGES = {
     "google-cloud-storage": "google.cloud.storage",
     "boto3": "boto3",
     "pyarrow": "pyarrow.parquet",
+    "huggingface-hub": "huggingface_hub",
     "tensorflow": "tensorflow",
     "keras": "keras",
     "jax": "jax",

@@ -33,6 +33,7 @@ from shardwright.lineage.ancestry import ARTIFACTS, METADATA_FILE, PUSHED, Famil
 from shardwright.lineage.blessing import baseline_digest
 from shardwright.pipelines.commands.results import print_json
 from shardwright.pipelines.graph_inputs import ResolvedInputs, resolve_inputs
+from shardwright.pipelines.hub.push_model import HubPush, push_blessed, read_token
 from shardwright.pipelines.runs.disk_space import check_disk_space, estimate_space, same_disk
 from shardwright.pipelines.runs.logs import last_line, log_to_file, shardwright_error
 from shardwright.pipelines.runs.on_finish import FinishHook
@@ -46,6 +47,7 @@ from shardwright.storage.checksum import checksum_of
 from shardwright.storage.whole_files import write_text
 
 if TYPE_CHECKING:
+    from shardwright.pipelines.runs.runner import RunRecord
     from shardwright.pipelines.runs.summary import RunSummary
 
 
@@ -76,6 +78,7 @@ def run_local(
     started = time.monotonic()
     config = load_config(config_path, root=root, settings=settings)
     hook = FinishHook(config, str(Path(root_of(config)).absolute()))
+    read_token(config.push.hub)
     check_machine(config.trainer.accelerator, config.trainer.hosts, config.trainer.batch_size, os.environ)
     print_progress(f"{config.name}: reading the input")
     resolved = resolve_inputs(config, Path(config_path).absolute())
@@ -100,16 +103,42 @@ def run_local(
             hook.failed(error, time.monotonic() - started)
             raise
     seconds = time.monotonic() - started
+    delivered = _push_to_hub(config, run_root, config_path, settings or {}) if summary.blessed else None
+    hub = delivered if isinstance(delivered, HubPush) else None
+    _print_results(summary, hub, run_root=run_root, log=shown_log, seconds=seconds, as_json=as_json)
+    hook.finished(summary.facts, blessed=summary.blessed, reasons=list(summary.reasons), seconds=seconds)
+    if isinstance(delivered, ShardwrightError):
+        raise delivered
+    return 0 if summary.blessed else 1
+
+
+def _push_to_hub(
+    config: Config, run_root: Path, config_path: str, settings: Mapping[str, Any]
+) -> HubPush | ShardwrightError | None:
+    """Pushes the blessed model to the repository of `push.hub`, if there is one; an error waits for the summary."""
+    if config.push.hub is None:
+        return None
+    try:
+        return push_blessed(config, config.push.hub, str(run_root / PUSHED), print_note)
+    except ShardwrightError as error:
+        given = [word for name, value in settings.items() for word in ("--set", f"{name}={json.dumps(value)}")]
+        again = ["shardwright", "deliver", config_path, *given, "--hub", "--pushed", str(run_root / PUSHED)]
+        return type(error)(f"{error} The run is complete, and the model is blessed. To push it: {shlex.join(again)}")
+
+
+def _print_results(
+    summary: RunSummary, hub: HubPush | None, *, run_root: Path, log: str, seconds: float, as_json: bool
+) -> None:
     if as_json:
-        print_json({"root": str(run_root), "log": shown_log, **summary.to_dict()})
+        pushed = {} if hub is None else {"hub": asdict(hub)}
+        print_json({"root": str(run_root), "log": log, **summary.to_dict(), **pushed})
     else:
-        print(f"\n{summary.table()}\n\n{seconds:.0f} s in all; log: {shown_log}", flush=True)
+        lines = [summary.table(), *([] if hub is None else [hub.words()]), "", f"{seconds:.0f} s in all; log: {log}"]
+        print("", *lines, sep="\n", flush=True)
     if not summary.blessed:
         print(f"shardwright: the model was not blessed: {'; '.join(summary.reasons)}", file=sys.stderr)
     elif not as_json:
         print_progress(f"Next: shardwright predict {shlex.quote(str(run_root))} IMAGES --out predictions.csv")
-    hook.finished(summary.facts, blessed=summary.blessed, reasons=list(summary.reasons), seconds=seconds)
-    return 0 if summary.blessed else 1
 
 
 def _run(config: Config, resolved: ResolvedInputs, run_root: Path, shown_log: str) -> RunSummary:
@@ -121,7 +150,7 @@ def _run(config: Config, resolved: ResolvedInputs, run_root: Path, shown_log: st
         from shardwright.pipelines.graph import GraphInputs, build_nodes
         from shardwright.pipelines.runs.runner import NodeReport, run_pipeline
         from shardwright.pipelines.runs.stock_executors import flush_stock_outputs
-        from shardwright.pipelines.runs.summary import hopeless, summarize, write_run_report
+        from shardwright.pipelines.runs.summary import hopeless
 
     options_of_steps = [[*config.beam.options, *options] for options in ((), *config.beam.per_component.values())]
     for options in options_of_steps:
@@ -163,14 +192,24 @@ def _run(config: Config, resolved: ResolvedInputs, run_root: Path, shown_log: st
         raise shardwright_error(error) or ShardwrightError(
             f"{node} failed with {type(error).__name__}: {last_line(error)}. The log: {shown_log}"
         )
+    return _write_results(config, record, run_root, resolved.notes)
+
+
+def _write_results(config: Config, record: RunRecord, run_root: Path, shown: Sequence[str]) -> RunSummary:
+    from shardwright.pipelines.runs.corrections import find_corrections
+    from shardwright.pipelines.runs.summary import summarize, write_run_report
+
+    examples = record.output("ImageExampleGen", "examples")
+    corrections = None if config.reuse_from is None else find_corrections(examples, config.resolve(config.reuse_from))
     write_run_report(
-        dataset=record.output("ImageExampleGen", "examples"),
+        dataset=examples,
         verdict=record.output("Report", "report"),
         evaluation=record.output("Evaluator", "evaluation"),
         training=record.output("Trainer", "model_run"),
         target=run_root / REPORT_FILE,
+        corrections=corrections,
     )
-    return summarize(record, run_root, PUSHED, resolved.notes)
+    return summarize(record, run_root, PUSHED, shown, corrections)
 
 
 def root_for(options_of_steps: Iterable[Sequence[str]]) -> str:

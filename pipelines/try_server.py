@@ -1,5 +1,8 @@
 """The page of `shardwright try`: a server of the standard library on the loopback, for one person and one model.
 
+In a container it listens on all addresses (`0.0.0.0`), because the loopback of a container is its own; the machine then
+publishes the port on its loopback.
+
 It has three addresses, below a path that nobody can guess: the page, `predict`, which gets the bytes of a photograph,
 and `example`, which takes an image of the dataset with its annotation. It reads no file by a name from a request. Pages
 of other sites cannot use it: the header `Host` must be its own, and a request must have a header that a browser sends
@@ -10,6 +13,7 @@ from __future__ import annotations
 
 import base64
 import dataclasses
+import ipaddress
 import json
 import random
 import secrets
@@ -42,7 +46,7 @@ from shardwright.images.header import ImageError
 from shardwright.masks.rle import draw, resample
 from shardwright.pipelines.reviewing.answers import check_fits
 
-HOST = "127.0.0.1"
+HOST, ALL_ADDRESSES = "127.0.0.1", "0.0.0.0"  # noqa: S104 -- for containers, where somebody asks for it
 # Of an upload: bytes, and pixels that are decoded, of which each needs a few bytes.
 MOST_BYTES, MOST_PIXELS = 32 << 20, 1 << 26
 # Requests that are read at once, and seconds for one.
@@ -219,12 +223,28 @@ def _packed(values: Any) -> str:
     return base64.b64encode(np.ascontiguousarray(values, np.uint8).tobytes()).decode("ascii")
 
 
+def check_host(host: str, port: int) -> None:
+    """Refuses an address that a server cannot listen on, and one that needs a fixed port.
+
+    Raises:
+        UsageError: it is none, or beyond the loopback and without a port.
+    """
+    try:
+        address = ipaddress.IPv4Address(host)
+    except ValueError:
+        fix = f"Use {HOST}, or in a container {ALL_ADDRESSES}."
+        raise UsageError(f"--host: {host!r} is not an IPv4 address. {fix}") from None
+    if not (address.is_loopback or port):
+        raise UsageError(f"--host {host}: needs a port that can be published. Add for example --port 8080.")
+
+
 class TryServer(ThreadingHTTPServer):
     """The server.
 
     Args:
         tried: answers.
         port: 0 for any free one.
+        host: IPv4 address to listen on. Whatever it is, names of other machines are refused.
 
     Attributes:
         address: of the page.
@@ -232,14 +252,16 @@ class TryServer(ThreadingHTTPServer):
 
     daemon_threads = True
 
-    def __init__(self, tried: TriedModel, port: int = 0) -> None:
+    def __init__(self, tried: TriedModel, port: int = 0, host: str = HOST) -> None:
         self.path = f"/{secrets.token_urlsafe(16)}/"
         self.page = tried.page().encode("utf-8")
         self.routes: dict[str, Callable[[bytes], dict[str, Any]]] = {"predict": tried.predict, "example": tried.example}
         self.free = threading.BoundedSemaphore(_AT_ONCE)
-        super().__init__((HOST, port), _Handler)
-        self.hosts = {f"{name}:{self.server_port}" for name in (HOST, "localhost")}
-        self.address = f"http://{HOST}:{self.server_port}{self.path}"
+        super().__init__((host, port), _Handler)
+        # Of a container, whose port the machine publishes on its own loopback under the same number.
+        own = HOST if host == ALL_ADDRESSES else host
+        self.hosts = {f"{name}:{self.server_port}" for name in (own, HOST, "localhost")}
+        self.address = f"http://{own}:{self.server_port}{self.path}"
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """Says nothing: a browser that closes its connection is no error of ours."""

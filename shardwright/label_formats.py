@@ -160,7 +160,7 @@ FORMATS = (
     LabelFormat(
         name="cvat_xml", reader="cvat:Cvat", meaning="one XML file, 'CVAT for images 1.1'",
         page="annotation-tools.md#cvat", masks="polygons, ellipses, masks", boxes=True, classes="`tag`", splits=True,
-        sizes=True,
+        sizes=True, exports=("cvat",),
     ),
     LabelFormat(
         name="datumaro", reader="datumaro:Datumaro",

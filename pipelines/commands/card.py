@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import os
 from argparse import Namespace
+from collections.abc import Sequence
 from typing import Any
 
 from shardwright.dataset.manifest import MANIFEST_FILE
 from shardwright.dataset.reader import ImageDataset
 from shardwright.errors import ShardwrightError, UsageError
 from shardwright.evaluation.figures import Figures
-from shardwright.lineage.ancestry import contains, family_of
+from shardwright.lineage.ancestry import contains, family_of, run_root_of
 from shardwright.pipelines.cards import croissant, data_card, model_card
 from shardwright.pipelines.commands.files import new_page
 from shardwright.pipelines.commands.lineage import describe
@@ -21,6 +22,7 @@ from shardwright.pipelines.commands.stats import figures_of
 from shardwright.report.page import collect_page, write_page
 from shardwright.running.progress import quiet_output
 from shardwright.storage import read_bytes
+from shardwright.text.redaction import published
 from shardwright.untrusted.json_text import parse_untrusted_json
 
 
@@ -42,10 +44,7 @@ def run(options: Namespace) -> int:
             f"--croissant: {options.path} is not a dataset. Give a folder that `shardwright ingest` wrote."
         )
     else:
-        start, family = family_of(options.path, options.search)
-        described = describe(start, family)
-        places = [evaluation["place"] for evaluation in described["evaluations"]]
-        text = model_card(described, _figures(places), _classes(start.place), _title(options))
+        text = card_of_model(options.path, options.search, _title(options))
     if target is None:
         return finish(options, {"text": text}, text.removesuffix("\n"))
     write_page(target, text)
@@ -64,6 +63,25 @@ def _of_dataset(options: Namespace, authored: dict[str, str]) -> str:
             return json.dumps(document, indent=1, ensure_ascii=False) + "\n"
         figures = figures_of(collect_page(dataset, progress=shown))
     return data_card(dataset.manifest, figures, _title(options))
+
+
+def card_of_model(
+    path: str, search: Sequence[str], title: str, *, figures: Figures | None = None, about: str = ""
+) -> str:
+    """Returns the card of a model. Places in it are relative to the folder of its run: a card is published.
+
+    Args:
+        path: the model, see `family_of`.
+        search: further folders with its ancestors and evaluations.
+        title: its title.
+        figures: of its evaluation; by default those of the first evaluation that is found.
+        about: see `model_card`.
+    """
+    start, family = family_of(path, search)
+    described = describe(start, family)
+    places = [evaluation["place"] for evaluation in described["evaluations"]]
+    shown = published(described, run_root_of(start.place) or "")
+    return model_card(shown, figures or _figures(places), _classes(start.place), title, about)
 
 
 def _figures(places: list[str]) -> Figures | None:

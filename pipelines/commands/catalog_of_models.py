@@ -107,6 +107,7 @@ MODEL = {
             MODEL_PLACE,
             arg("--dataset", "DIR", "dataset whose images can be shown with their annotations, by their keys"),
             arg("--port", "N", "port (default: any free one)", type=int, default=0),
+            arg("--host", "ADDRESS", "in a container: 0.0.0.0, to publish the port", default="127.0.0.1"),
             flag("--unblessed", "MODEL is a run: its last model, though it is not blessed"),
             TRUST,
             json("print the address as JSON"),
@@ -229,10 +230,11 @@ CLOUD = {
         ),
     ),
     "deliver": Entry(
-        "put the blessed model on an endpoint of Vertex AI",
+        "put the blessed model on an endpoint of Vertex AI, or on a model hub",
         "Uploads it to the Model Registry with its evaluation, deploys it with a share of the traffic, sends it "
         "images and rolls back if it does not answer. With --kserve it prints a manifest for KServe instead, with "
-        "--model-registry it registers the model in Kubeflow, and with --batch it predicts many images.",
+        "--model-registry it registers the model in Kubeflow, with --hub it pushes the model to the repository of "
+        "push.hub, and with --batch it predicts many images.",
         "deliver photos.yaml --traffic 10 --dry-run",
         "deploy/vertex.md#deliver-a-model",
         (
@@ -248,11 +250,13 @@ CLOUD = {
                 flag("--roll-back", "undeploy the model that was deployed last"),
                 flag("--kserve", "print a KServe manifest, and send nothing"),
                 arg("--model-registry", "URL", "register it in Kubeflow's Model Registry instead"),
+                flag("--hub", "push it to the repository of push.hub instead"),
             ),
+            arg("--pushed", "DIR", "with --hub: where pushed models are (default: those of `shardwright run`)"),
             arg("--token-file", "FILE", "with --model-registry: a bearer token"),
             arg("--batch", ("IMAGES", "OUT"), "predict many images; with --kserve print a Kubernetes Job", nargs=2),
             TRUST,
-            flag("--dry-run", "print the requests, and send nothing"),
+            flag("--dry-run", "print the requests, with --hub the files, and send nothing"),
             json("print what was delivered as JSON"),
         ),
     ),

@@ -10,7 +10,7 @@ from pathlib import Path
 from shardwright.errors import UsageError
 from shardwright.pipelines.commands.files import check_free, compiled_pipeline
 from shardwright.pipelines.commands.results import finish
-from shardwright.pipelines.commands.settings import configuration
+from shardwright.pipelines.commands.settings import config_words, configuration
 from shardwright.running.progress import print_note
 from shardwright.storage.durable import write_file
 
@@ -46,7 +46,7 @@ def run(options: Namespace) -> int:
 
         compiled = compile_vertex(config, config_file)
         text = vertex_document(compiled)
-        following = f"shardwright submit {shlex.quote(options.config)}"
+        following = f"shardwright submit {config_words(options)}"
     else:
         from shardwright.pipelines.compile_kubeflow import compile_kubeflow, kubeflow_document
 
@@ -56,11 +56,15 @@ def run(options: Namespace) -> int:
     write_file(out, text)
     tasks = sorted(name for name, _ in containers(compiled.job))
     parameters = {DATA_ROOT: compiled.data_root, SPAN: config.input.span}
-    for note in compiled.notes:
+    notes = list(compiled.notes)
+    if config.push.hub is not None:
+        again = f"shardwright deliver {config_words(options)} --hub --pushed DIR"
+        notes.append(f"push.hub: the pipeline itself pushes to no hub; call {again} after a run")
+    for note in notes:
         print_note(note)
     return finish(
         options,
-        {"file": str(out), "tasks": tasks, "parameters": parameters, "notes": list(compiled.notes)},
+        {"file": str(out), "tasks": tasks, "parameters": parameters, "notes": notes},
         f"{out}: {len(tasks)} tasks; parameters data_root (default {compiled.data_root}), span ({config.input.span})",
         following=following,
     )

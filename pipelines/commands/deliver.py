@@ -1,4 +1,4 @@
-"""`shardwright deliver`: the blessed model to Vertex AI's Model Registry and endpoints, or as a KServe manifest."""
+"""`shardwright deliver`: the blessed model to Vertex AI, Kubeflow's Model Registry, a model hub, or for KServe."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 from shardwright.config import Config
 from shardwright.errors import UsageError
+from shardwright.ingest.baseline import push_directory_of
 from shardwright.pipelines.commands.parsers import refuse_unused
-from shardwright.pipelines.commands.results import finish
+from shardwright.pipelines.commands.results import finish, table
 from shardwright.pipelines.commands.settings import configuration
-from shardwright.running.progress import print_note
+from shardwright.running.progress import counted, print_note
 from shardwright.storage import read_bytes
 
 if TYPE_CHECKING:
@@ -26,18 +27,21 @@ _USED = {
     "--kserve --batch": (),
     "--batch": ("--machine", "--replicas"),
     "--model-registry": (),
+    "--hub": (),
     "--roll-back": ("--endpoint",),
 }
 
 
 def run(options: Namespace) -> int:
     """Delivers the blessed model in one of the ways, or prints the requests."""
+    _check_options(options)
     from shardwright.pipelines.runs.logs import quiet_libraries
 
     with quiet_libraries():
         from shardwright.pipelines.cloud.deliver_model import SERVING_IMAGE, DeliveryOptions
 
-    _check_options(options)
+    if options.hub:
+        return _push_to_hub(configuration(options), options)
     config = configuration(options)
     fields = {field.name for field in dataclasses.fields(DeliveryOptions)}
     wanted = {name: value for name, value in vars(options).items() if name in fields}
@@ -53,12 +57,19 @@ def _check_options(options: Namespace) -> None:
     """Refuses options that contradict each other, or that the way to deliver does not use."""
     if options.roll_back and options.dry_run:
         raise UsageError("--dry-run: --roll-back needs the state of the endpoint first. Leave out --dry-run.")
-    if options.batch and (options.roll_back or options.model_registry is not None):
-        other = "--roll-back" if options.roll_back else "--model-registry"
+    if options.batch and (options.roll_back or options.hub or options.model_registry is not None):
+        other = "--roll-back" if options.roll_back else "--hub" if options.hub else "--model-registry"
         raise UsageError(f"--batch: {other} predicts nothing. Leave one of them out.")
     if options.token_file is not None and options.model_registry is None:
         raise UsageError("--token-file: is for --model-registry. Add it, or leave --token-file out.")
-    ways = {"--kserve": options.kserve, "--batch": options.batch, "--roll-back": options.roll_back}
+    if options.pushed is not None and not options.hub:
+        raise UsageError("--pushed: is for --hub. Add it, or leave --pushed out.")
+    ways = {
+        "--kserve": options.kserve,
+        "--batch": options.batch,
+        "--roll-back": options.roll_back,
+        "--hub": options.hub,
+    }
     ways["--model-registry"] = options.model_registry is not None
     mode = " ".join(name for name, on in ways.items() if on)
     refuse_unused(options, mode, *(name for name in _ENDPOINT if name not in _USED[mode]))
@@ -102,6 +113,29 @@ def _register(config: Config, options: Namespace) -> int:
         return 0
     version = register(config, server, print_note)
     return finish(options, {"version": version}, version)
+
+
+def _push_to_hub(config: Config, options: Namespace) -> int:
+    """Pushes the blessed model to the repository of `push.hub`, or prints its files."""
+    hub = config.push.hub
+    if hub is None:
+        example = "push: {hub: {repository: my-team/clouds, license: apache-2.0}}"
+        raise UsageError(f"push.hub: {options.config} names no repository. Add for example {example}.")
+    pushed = options.pushed or push_directory_of(config)
+    from shardwright.pipelines.runs.logs import quiet_libraries
+
+    with quiet_libraries():
+        from shardwright.pipelines.hub.hub_files import hub_files
+        from shardwright.pipelines.hub.push_model import push_blessed
+    if options.dry_run:
+        with hub_files(config, hub, pushed, trusted=options.trust_model) as files:
+            sizes = files.sizes()
+            rows = [(f"{size:>12,}", name) for name, size in sizes.items()]
+            made = {"repository": hub.repository, "tag": files.tag, "files": sizes}
+        total = f"{counted(len(sizes), 'file')}, {sum(sizes.values()):,} bytes"
+        return finish(options, made, table(rows), f"{hub.repository}: would get {total}, as {made['tag']}")
+    made_of_it = push_blessed(config, hub, pushed, print_note, trusted=options.trust_model)
+    return finish(options, made_of_it, made_of_it.words())
 
 
 def _predict_batch(config: Config, delivery: DeliveryOptions, options: Namespace) -> int:

@@ -43,7 +43,11 @@ def _text(differences: Differences) -> str:
         lines.append(f"{way:<11}{differences.counts[way]}")
         rows = [row for row in differences.rows if row.way == way][:_ROWS]
         for row in rows:
-            what = f"IoU {row.iou:.4f}" if row.iou is not None else " -> ".join(filter(None, (row.before, row.after)))
+            what = (
+                f"{row.after}: IoU {row.iou:.4f}"
+                if row.iou is not None
+                else " -> ".join(filter(None, (row.before, row.after)))
+            )
             lines.append(f"  {plain(row.key)}: {plain(what)}")
         if differences.counts[way] > len(rows):
             lines.append("  …")

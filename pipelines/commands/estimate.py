@@ -11,7 +11,7 @@ from shardwright.ingest import locate
 from shardwright.ingest.select_spans import read_spans
 from shardwright.pipelines.cloud.costs import estimate, estimate_text, read_prices
 from shardwright.pipelines.commands.results import finish
-from shardwright.pipelines.commands.settings import configuration
+from shardwright.pipelines.commands.settings import config_words, configuration
 
 
 def run(options: Namespace) -> int:
@@ -30,5 +30,5 @@ def run(options: Namespace) -> int:
         images, size = options.images, options.images * options.image_size
     estimated = estimate(config, options.target, prices, images, size)
     row = {**dataclasses.asdict(estimated), "total": estimated.total, "unknown": list(estimated.unknown)}
-    following = f"shardwright compile {options.config} --target {options.target} --out FILE"
+    following = f"shardwright compile {config_words(options)} --target {options.target} --out FILE"
     return finish(options, row, estimate_text(estimated), following=following)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from shardwright.errors import UsageError
 from shardwright.pipelines.commands.parsers import refuse_unused
 from shardwright.pipelines.commands.results import finish, table
-from shardwright.pipelines.commands.settings import configuration
+from shardwright.pipelines.commands.settings import config_words, configuration
 from shardwright.running.progress import counted
 
 if TYPE_CHECKING:
@@ -47,7 +47,9 @@ def run(options: Namespace) -> int:
     report = check(RULES, facts)
     head = {"slice": facts.slice.name, "hosts": facts.hosts, "images_per_second": facts.measured}
     row = {"ready": not report.failed, **head, **dataclasses.asdict(report)}
-    following = "" if report.failed else f"shardwright compile {options.config} --target vertex|kubeflow --out FILE"
+    following = (
+        "" if report.failed else f"shardwright compile {config_words(options)} --target vertex|kubeflow --out FILE"
+    )
     return finish(options, row, *_lines(report, facts), failed=report.failed, following=following)
 
 

@@ -20,12 +20,15 @@ def run(options: Namespace) -> int:
         folder = str(Path(options.dataset).absolute())
     out = options.out or f"{folder}.html"
     new_page("--out", out, options.dataset, force=options.force, title=r"[^\n]* · dataset [0-9a-f]{12}")
-    chapters = []
+    from shardwright.pipelines.runs.corrections import find_corrections
+
     if options.evaluation is None and options.training is not None:
         raise UsageError("--training: is shown only with --evaluation. Give both.")
     for option, given in (("--evaluation", options.evaluation), ("--training", options.training)):
         if given is not None and not os.path.isdir(given):
             raise UsageError(f"{option}: there is no folder {given}. Give what the component wrote.")
+    corrections = find_corrections(options.dataset, None)
+    chapters = [] if corrections is None else [corrections.chapter(options.evaluation)]
     if options.evaluation is not None:
         from shardwright.pipelines.runs.summary import model_chapter_of
 

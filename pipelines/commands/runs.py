@@ -7,7 +7,7 @@ from argparse import Namespace
 from shardwright.pipelines.cloud.vertex_runs import SUCCEEDED, cancel_run, get_run, list_runs
 from shardwright.pipelines.commands.parsers import refuse_unused
 from shardwright.pipelines.commands.results import finish
-from shardwright.pipelines.commands.settings import configuration
+from shardwright.pipelines.commands.settings import config_words, configuration
 
 
 def status(options: Namespace) -> int:
@@ -29,5 +29,5 @@ def status(options: Namespace) -> int:
 def cancel(options: Namespace) -> int:
     """Cancels a run."""
     run = cancel_run(configuration(options), options.run)
-    following = f"shardwright status {options.config} {run.name}"
+    following = f"shardwright status {config_words(options)} {run.name}"
     return finish(options, run, f"{run.name}: Vertex AI was asked to cancel it  {run.link}", following=following)

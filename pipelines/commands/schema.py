@@ -10,7 +10,7 @@ from shardwright.dataset.reader import ImageDataset
 from shardwright.errors import UsageError
 from shardwright.pipelines.commands.files import new_page
 from shardwright.pipelines.commands.results import finish, reading
-from shardwright.pipelines.commands.settings import configuration
+from shardwright.pipelines.commands.settings import config_words, configuration
 from shardwright.report.page import write_page
 from shardwright.storage import read_bytes
 
@@ -20,7 +20,7 @@ def render(options: Namespace) -> int:
     from shardwright.pipelines.graph_inputs import render_schema_file
 
     file = str(render_schema_file(configuration(options), Path(options.config), force=options.force))
-    return finish(options, {"file": file}, file, following=f"edit it, then shardwright run {options.config}")
+    return finish(options, {"file": file}, file, following=f"edit it, then shardwright run {config_words(options)}")
 
 
 def infer(options: Namespace) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from argparse import Namespace
 from typing import Any
 
@@ -15,6 +16,11 @@ from shardwright.errors import UsageError
 def configuration(options: Namespace) -> Config:
     """Reads and checks the configuration that a command was called with; see `load_config`."""
     return load_config(options.config, settings=settings_of(options))
+
+
+def config_words(options: Namespace) -> str:
+    """Returns the configuration of a command as the next command takes it: the file, and each `--set` again."""
+    return shlex.join([options.config, *(word for text in options.set for word in ("--set", text))])
 
 
 def settings_of(options: Namespace) -> dict[str, Any]:

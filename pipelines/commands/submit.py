@@ -11,7 +11,7 @@ from shardwright.config import Config
 from shardwright.errors import UsageError
 from shardwright.pipelines.commands.parsers import refuse_unused
 from shardwright.pipelines.commands.results import finish, print_json
-from shardwright.pipelines.commands.settings import configuration
+from shardwright.pipelines.commands.settings import config_words, configuration
 
 if TYPE_CHECKING:
     from shardwright.pipelines.cloud.vertex_requests import SubmitOptions
@@ -38,7 +38,7 @@ def run_now(options: Namespace) -> int:
     if options.json:
         print_json({"name": run.name, "link": run.link, "succeeded": code == 0 if options.wait else None})
     elif not options.wait and not options.quiet:
-        print(f"Next: shardwright status {options.config} {run.name}")
+        print(f"Next: shardwright status {config_words(options)} {run.name}")
     return code
 
 
@@ -56,7 +56,7 @@ def run_on_schedule(options: Namespace) -> int:
     if options.dry_run:
         print(made)  # The request is JSON.
         return 0
-    return finish(options, {"link": made}, made, following=f"shardwright schedule {options.config} --list")
+    return finish(options, {"link": made}, made, following=f"shardwright schedule {config_words(options)} --list")
 
 
 def _submit_options(options: Namespace, **further: Any) -> SubmitOptions:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import shlex
 from argparse import Namespace
 from importlib import import_module
 from pathlib import Path
@@ -16,7 +15,7 @@ from shardwright.config.problems import check_file
 from shardwright.config.yaml_text import dump_yaml
 from shardwright.pipelines.commands.files import write
 from shardwright.pipelines.commands.results import finish
-from shardwright.pipelines.commands.settings import settings_of
+from shardwright.pipelines.commands.settings import config_words, settings_of
 from shardwright.running.progress import print_note
 from shardwright.text.escaping import escape
 
@@ -45,10 +44,10 @@ def run(options: Namespace) -> int:
         for note in config.notes:
             print_note(note)
         shown = [f"{options.config}: valid; --data reads the images and annotations, too"]
-    following = f"shardwright ingest {shlex.quote(options.config)} --out DIR"
+    following = f"shardwright ingest {config_words(options)} --out DIR"
     if options.target is not None:
         out = "pipeline.json" if options.target == "vertex" else "pipeline.yaml"
-        following = f"shardwright compile {shlex.quote(options.config)} --target {options.target} --out {out}"
+        following = f"shardwright compile {config_words(options)} --target {options.target} --out {out}"
     return finish(options, values, *shown, following="" if options.show else following)
 
 

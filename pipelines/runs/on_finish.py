@@ -20,6 +20,7 @@ configuration file.
 | `keys` | keys of the configuration that decided against the model |
 | `epochs` | for each epoch `epoch`, `loss`, `metrics` and what they are of, `images_per_second`, `seconds`, … |
 | `best_epoch` | the epoch whose weights were kept, from 1 |
+| `corrections` | where annotations differ from those of `reuse_from`: `images`, `labels`, `masks`, `earlier` |
 | `dataset` | `digest`, `classes`, and `records` for each split |
 | `paths` | absolute: `dataset`, `transformed`, `report`, `evaluation`, `model_run`; `pushed_model`, or `model` |
 

@@ -28,6 +28,7 @@ from shardwright.evaluation.metrics import headline
 from shardwright.evaluation.verdict import AUTO, LEAST_IMAGES, UNJUDGED
 from shardwright.lineage.blessing import read_blessing
 from shardwright.pipelines.commands.results import dataset_facts
+from shardwright.pipelines.runs.corrections import Corrections
 from shardwright.pipelines.runs.runner import RunRecord
 from shardwright.report.anomaly_chapter import DRIFT, SKEW, Anomaly, anomaly_chapter, read_verdict
 from shardwright.report.contact_sheets import CHAPTER_BUDGET, Sheets
@@ -73,7 +74,13 @@ class RunSummary:
         return "\n".join(f"{escape(label):<{width}}{escape(value)}".rstrip() for label, value in self.rows)
 
 
-def summarize(record: RunRecord, run_root: Path, push_directory: str, shown: Sequence[str]) -> RunSummary:
+def summarize(
+    record: RunRecord,
+    run_root: Path,
+    push_directory: str,
+    shown: Sequence[str],
+    corrections: Corrections | None = None,
+) -> RunSummary:
     """Reads the figures of a finished run from its artifacts.
 
     Args:
@@ -81,6 +88,7 @@ def summarize(record: RunRecord, run_root: Path, push_directory: str, shown: Seq
         run_root: that folder, absolute.
         push_directory: where blessed models are pushed, relative to it.
         shown: notes on the input that the user has seen already.
+        corrections: annotations that differ from those of an earlier dataset.
     """
     examples = record.output("ImageExampleGen", "examples")
     manifest = Manifest.from_json(Path(examples, MANIFEST_FILE).read_text(encoding="utf-8"))
@@ -90,6 +98,8 @@ def summarize(record: RunRecord, run_root: Path, push_directory: str, shown: Seq
     history, training = read_history(model_run), read_summary(model_run)
     rows = _ingest_rows(manifest, run_root / examples)
     rows.extend(_further_notes(Path(examples, BUILD_FILE), shown))
+    if corrections is not None:
+        rows.append(("corrections", corrections.words()))
     kinds = ", ".join(sorted({str(row["kind"]) for row in decision["allowed"]}))
     count = decision["anomalies"]
     rows.append(("anomalies", f"{count} allowed by gate.allow_anomalies: {kinds}" if count else "none"))
@@ -111,6 +121,7 @@ def summarize(record: RunRecord, run_root: Path, push_directory: str, shown: Seq
         "keys": evaluation.keys,
         "epochs": training.epochs,
         "best_epoch": training.best_epoch,
+        **({} if corrections is None else {"corrections": corrections.facts()}),
         "dataset": {"digest": manifest.digest, "classes": list(manifest.classes), "records": _records(manifest)},
         "paths": {_KEYS.get(label, label): str(run_root / uri) for label, uri in paths.items()},
     }
@@ -220,7 +231,14 @@ def _places(record: RunRecord, push_directory: str, *, pushed: bool) -> dict[str
     return places
 
 
-def write_run_report(dataset: str, verdict: str, evaluation: str, training: str, target: Path) -> None:
+def write_run_report(
+    dataset: str,
+    verdict: str,
+    evaluation: str,
+    training: str,
+    target: Path,
+    corrections: Corrections | None = None,
+) -> None:
     """Writes the report of a run; replaces an earlier one.
 
     Args:
@@ -229,6 +247,7 @@ def write_run_report(dataset: str, verdict: str, evaluation: str, training: str,
         evaluation: folder of the evaluation.
         training: folder of the training (`model_run`).
         target: the file.
+        corrections: annotations that differ from those of an earlier dataset.
 
     Raises:
         DatasetError: one of them is missing or damaged.
@@ -240,6 +259,7 @@ def write_run_report(dataset: str, verdict: str, evaluation: str, training: str,
     chapters = [
         anomaly_chapter(troubles, opened, Sheets(seen.collected, CHAPTER_BUDGET)),
         _drift_chapter([trouble for trouble in troubles if trouble.kind in (DRIFT, SKEW)]),
+        None if corrections is None else corrections.chapter(evaluation),
         model_chapter_of(evaluation, training),
     ]
     write_page(target, render(seen, [chapter for chapter in chapters if chapter is not None]))

@@ -8,6 +8,7 @@ from shardwright.config.input import InputConfig, LabelsConfig
 from shardwright.config.kubeflow import KubeflowConfig
 from shardwright.config.loader import LoaderConfig
 from shardwright.config.parse_values import parse_section
+from shardwright.config.push import HubConfig, PushConfig
 from shardwright.config.shards import FeaturesConfig, RejectsConfig, ShardsConfig
 from shardwright.config.split import GroupConfig, SplitConfig
 from shardwright.config.trainer import TrainerConfig
@@ -23,11 +24,13 @@ __all__ = [
     "FeaturesConfig",
     "GateConfig",
     "GroupConfig",
+    "HubConfig",
     "ImagesConfig",
     "InputConfig",
     "KubeflowConfig",
     "LabelsConfig",
     "LoaderConfig",
+    "PushConfig",
     "RejectsConfig",
     "RunConfig",
     "ShardsConfig",

@@ -20,6 +20,7 @@ from shardwright.config.kubeflow import KubeflowConfig
 from shardwright.config.loader import LoaderConfig
 from shardwright.config.options import Pattern, Section, option
 from shardwright.config.parse_values import parse_string, plain_value
+from shardwright.config.push import PushConfig
 from shardwright.config.shards import KAGGLE_FLOWERS, RLE_TEXT, TFDS, FeaturesConfig, RejectsConfig, ShardsConfig
 from shardwright.config.split import SplitConfig
 from shardwright.config.trainer import TrainerConfig, check_learning, check_texts, import_path_form
@@ -95,6 +96,7 @@ class Config(Section):
     # Where a pipeline runs changes nothing of what it makes, and is nobody's business who gets the result.
     beam: BeamConfig = option(factory=BeamConfig, published=False)
     run: RunConfig = option(factory=RunConfig, published=False)
+    push: PushConfig = option(factory=PushConfig, published=False)
     vertex: VertexConfig = option(factory=VertexConfig, published=False)
     kubeflow: KubeflowConfig = option(factory=KubeflowConfig, published=False)
     reuse_from: str | None = option(

@@ -68,7 +68,8 @@ class Difference(NamedTuple):
         key: its key.
         way: one of `CHANGE_KINDS`.
         before: the former value: its split, its key, its classes, a feature; of a new image, why it was not written.
-        after: the present value; of an image that is gone, why it was not written. Empty where there is none.
+        after: the present value; of an image that is gone, why it was not written; of masks, the classes whose masks
+            differ. Empty where there is none.
         iou: for masks, the smallest intersection over union of all classes; else `None`.
     """
 
@@ -87,6 +88,7 @@ class Differences:
         images: number of images in both, in the one, and in the other.
         counts: way -> images.
         labels: (class before, class after) -> images, of those that are labeled otherwise.
+        masks: class -> images whose mask of it differs; ignored pixels are `ignore`.
         iou: mean of the smallest intersection over union, over the images whose masks differ; `None` if none do.
         rows: the first of every way, by key.
         features: name of a further feature -> images in which it differs.
@@ -97,6 +99,7 @@ class Differences:
     images: tuple[int, int, int]
     counts: Counter[str] = field(default_factory=Counter)
     labels: Counter[str] = field(default_factory=Counter)
+    masks: Counter[str] = field(default_factory=Counter)
     iou: float | None = None
     rows: list[Difference] = field(default_factory=list)
     features: Counter[str] = field(default_factory=Counter)
@@ -115,6 +118,7 @@ class Differences:
             "images": {"both": both, "first": one, "second": other},
             "counts": dict(self.counts),
             "labels": dict(self.labels),
+            "masks": dict(self.masks),
             "iou": self.iou,
             "features": dict(self.features),
             "only": {"first": self.only[0], "second": self.only[1]},
@@ -166,7 +170,9 @@ class _Comparison:
             if one.key == other.key or row[0] not in _OF_KEY
         ]
         self.found.features.update(name for name, _, _ in differing)
-        for row in _compared(other.key, one, other, differing):
+        overlaps = _overlaps(one, other)
+        self.found.masks.update(list(overlaps))
+        for row in _compared(other.key, one, other, overlaps, differing):
             self.note(row)
             if row.iou is not None:
                 self._overlaps.append(row.iou)
@@ -307,7 +313,11 @@ def _record(
 
 
 def _compared(
-    key: str, one: ExampleView, other: ExampleView, differing: Sequence[tuple[str, str, str]]
+    key: str,
+    one: ExampleView,
+    other: ExampleView,
+    overlaps: Mapping[str, float],
+    differing: Sequence[tuple[str, str, str]],
 ) -> Iterator[Difference]:
     if one.encoded != other.encoded:
         sizes = [f"{view.size[0]}x{view.size[1]}, {view.bytes} bytes" for view in (one, other)]
@@ -318,27 +328,30 @@ def _compared(
         names = [sorted(listed) for listed in names]
     if names[0] != names[1]:
         yield Difference(key, RELABELED, ", ".join(names[0]) or "none", ", ".join(names[1]) or "none")
-    if one.reader.runs and other.reader.runs and one.size == other.size:
-        least = _least_overlap(one, other)
-        if least < 1:
-            yield Difference(key, MASKS, "", "", round(least, 6))
+    if overlaps:
+        yield Difference(key, MASKS, "", ", ".join(overlaps), round(min(overlaps.values()), 6))
     if differing:
         name, before, after = differing[0]
         more = f" (and {len(differing) - 1} more)" if len(differing) > 1 else ""
         yield Difference(key, FEATURES, f"{name}: {before}", f"{name}: {after}{more}")
 
 
-def _least_overlap(one: ExampleView, other: ExampleView) -> float:
-    """Returns the smallest intersection over union of all masks, ignored pixels included; 1 if all are equal."""
-    pairs = [(_mask(one, name), _mask(other, name)) for name in sorted({*one.reader.classes, *other.reader.classes})]
+def _overlaps(one: ExampleView, other: ExampleView) -> dict[str, float]:
+    """Returns class -> intersection over union, of the masks that differ; ignored pixels are a mask, too."""
+    if not (one.reader.runs and other.reader.runs and one.size == other.size):
+        return {}
+    pairs = {
+        name: (_mask(one, name), _mask(other, name)) for name in sorted({*one.reader.classes, *other.reader.classes})
+    }
     if not (one.reader.ignored is None and other.reader.ignored is None):
-        pairs.append((one.ignored, other.ignored))
-    least = 1.0
-    for masks in pairs:
+        pairs[IGNORED] = (one.ignored, other.ignored)
+    found = {}
+    for name, masks in pairs.items():
         together = area(union(masks))
-        if together:
-            least = min(least, (area(masks[0]) + area(masks[1]) - together) / together)
-    return least
+        shared = area(masks[0]) + area(masks[1]) - together
+        if shared < together:
+            found[name] = shared / together
+    return found
 
 
 def _mask(view: ExampleView, name: str) -> Runs:

@@ -26,7 +26,7 @@ from shardwright.dataset.example_view import ExampleReader, ExampleView
 from shardwright.dataset.manifest import IGNORED, MASKS, MULTI, NONE, SINGLE, Manifest
 from shardwright.dataset.reader import ImageDataset
 from shardwright.edit.export_containers import ArrayRecord, Parquet, WebDataset
-from shardwright.edit.export_tools import Coco, ImageFolder, LabelMe, LabelStudio, Voc, Yolo
+from shardwright.edit.export_tools import Coco, Cvat, ImageFolder, LabelMe, LabelStudio, Voc, Yolo
 from shardwright.edit.export_writer import (
     BOXES,
     FURTHER,
@@ -88,6 +88,7 @@ _LONGEST_NAME = 255
 WRITERS: dict[str, type[Writer]] = {
     "arrayrecord": ArrayRecord,
     "coco": Coco,
+    "cvat": Cvat,
     "imagefolder": ImageFolder,
     "label_studio": LabelStudio,
     "labelme": LabelMe,
@@ -112,8 +113,8 @@ class ExportOptions:
         table: columns of the CSV of masks, of `image_label`, `image_class`, `image`.
         splits: only images of these; empty for all.
         classes: only images that have one of these; empty for all.
-        to: `csv`, for which the options above are, or another format: `arrayrecord`, `coco`, `imagefolder`,
-            `label_studio`, `labelme`, `parquet`, `voc`, `webdataset` or `yolo`.
+        to: `csv`, for which the options above are, or another format: `arrayrecord`, `coco`, `cvat`,
+            `imagefolder`, `label_studio`, `labelme`, `parquet`, `voc`, `webdataset` or `yolo`.
         raw: write names into the CSV as they are; by default one that a spreadsheet takes for a formula gets a `'`.
 
     Raises:

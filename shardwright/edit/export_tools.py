@@ -1,4 +1,4 @@
-"""Writers for annotation tools and class folders: COCO, Pascal VOC, YOLO, LabelMe, Label Studio, ImageFolder."""
+"""Writers for annotation tools and class folders: COCO, Pascal VOC, YOLO, LabelMe, Label Studio, CVAT, ImageFolder."""
 
 from __future__ import annotations
 
@@ -275,6 +275,47 @@ class LabelStudio(Writer):
         control = f'<{tag} name="label" toName="image"{several}>{names}</{tag}>'
         self._write("labeling.xml", f'<View><Image name="image" value="$image"/>{control}</View>\n')
         self._write("tasks.json", json.dumps(self._tasks, ensure_ascii=False) + "\n")
+
+
+class Cvat(Writer):
+    """CVAT for images 1.1: `annotations.xml`; masks as run lengths within their boxes, row by row, or tags."""
+
+    HOLDS = frozenset((MASKS, SINGLE, MULTI, BOXES))
+    BOXES_WITH_MASKS = False
+    DISPLAYED = True
+
+    def __init__(self, new_file: NewFile, manifest: Manifest, *, polygons: bool = False) -> None:
+        super().__init__(new_file, manifest, polygons=polygons)
+        self._names = dict.fromkeys(self._classes)
+        self._images: list[str] = []
+
+    def add(self, image: ExportedImage) -> None:
+        self._write(f"{IMAGES}/{image.key}", image.data)
+        shapes = [self._mask(self._classes[label], runs, image) for label, runs in image.masks.items()]
+        for box in () if self._manifest.labels == MASKS else image.boxes:
+            self._names.setdefault(box.name)
+            sides = f'xtl="{box.xmin!r}" ytl="{box.ymin!r}" xbr="{box.xmax!r}" ybr="{box.ymax!r}"'
+            shapes.append(f"<box label={quoteattr(box.name)} {sides}/>")
+        if self._manifest.labels in (SINGLE, MULTI) and not image.boxes:
+            shapes += [f"<tag label={quoteattr(self._classes[label])}/>" for label in image.labels]
+        attributes = f'id="{len(self._images)}" name={quoteattr(image.key)} subset={quoteattr(image.split)}'
+        size = f'width="{image.width}" height="{image.height}"'
+        self._images.append(f"<image {attributes} {size}>{''.join(shapes)}</image>\n")
+
+    @staticmethod
+    def _mask(name: str, runs: Runs, image: ExportedImage) -> str:
+        left, top, width, height = extent(runs, image.height)
+        inside = draw(runs, image.height, image.width)[top : top + height, left : left + width] > 0
+        # The counts of the transposed pixels, column by column, are those of the pixels, row by row.
+        counts = ", ".join(map(str, to_counts(encode(np.ascontiguousarray(inside.T)), inside.size)))
+        place = f'left="{left}" top="{top}" width="{width}" height="{height}"'
+        return f'<mask label={quoteattr(name)} source="auto" occluded="0" rle="{counts}" {place} z_order="0"/>'
+
+    def finish(self) -> None:
+        labels = "".join(f"<label><name>{escape(name)}</name></label>" for name in self._names)
+        head = f"<version>1.1</version><meta><task><labels>{labels}</labels></task></meta>\n"
+        text = f'<?xml version="1.0" encoding="utf-8"?>\n<annotations>{head}{"".join(self._images)}</annotations>\n'
+        self._write("annotations.xml", text)
 
 
 def _shape(label: str, kind: str, points: Sequence[Sequence[float]], mask: str | None) -> dict[str, Any]:

@@ -13,6 +13,7 @@ EXTRAS: dict[str, tuple[str, ...]] = {
     "gcs": ("google.api_core", "google.auth", "google.cloud.storage", "google.resumable_media", "requests", "urllib3"),
     "s3": ("boto3", "botocore"),
     "parquet": ("pyarrow",),
+    "hub": ("huggingface_hub",),
     "tf": ("absl", "tensorflow"),
     "tfx": (
         "apache_beam",
@@ -39,6 +40,7 @@ _MAIN = {
     "gcs": "google.cloud.storage",
     "s3": "boto3",
     "parquet": "pyarrow",
+    "hub": "huggingface_hub",
     "tf": "tensorflow",
     "tfx": "tfx",
     "kubeflow": "kfp",

@@ -11,7 +11,7 @@ from evaluations import EPOCHS, MEASURED, evaluated, trained
 from PIL import Image
 
 from shardwright.components.evaluator.result_files import write_details, write_evaluation
-from shardwright.components.image_trainer.training.history import write_history
+from shardwright.components.image_trainer.training.history import HISTORY_FILE
 from shardwright.components.runtime.artifacts import write_record
 from shardwright.evaluation.figures import KAGGLE, TITLES
 from shardwright.pipelines.cli import main
@@ -43,7 +43,7 @@ def evaluation(tmp_path):
     picture = {"file": "pictures/best-00.png", "kind": "best", "key": "a", "score": 0.99}
     details = {"slices": SLICES, "pictures": [picture], "classes": ["Fish", "Sugar"], "confusion": [[3, 1], [0, 4]]}
     write_details(folder, {**vars(summary), **details, "scored": 20})
-    write_history(tmp_path, trained([1.5], EVALUATION))
+    write_record(tmp_path / HISTORY_FILE, trained([1.5], EVALUATION))
     return folder
 
 

@@ -8,7 +8,8 @@ from evaluations import evaluated, trained
 from PIL import Image
 
 from shardwright.components.evaluator.result_files import write_evaluation
-from shardwright.components.image_trainer.training.history import write_history
+from shardwright.components.image_trainer.training.history import HISTORY_FILE
+from shardwright.components.runtime.artifacts import write_record
 from shardwright.pipelines.cli import main
 from shardwright.pipelines.runs.summary import write_run_report
 from shardwright.report.anomaly_chapter import Anomaly, write_verdict
@@ -50,7 +51,7 @@ def test_it_is_next_to_the_dataset_by_default(dataset, capsys):
 
 def test_a_trained_model(dataset, evaluation, tmp_path, capsys):
     rows = [{"mean_dice": 0.5, "dice/Fish": 0.4, "loss": 1.4}, {"mean_dice": 0.8, "loss": 0.9}]
-    write_history(tmp_path, trained([1.5, 0.5], rows, 2))
+    write_record(tmp_path / HISTORY_FILE, trained([1.5, 0.5], rows, 2))
     out = tmp_path / "r.html"
     call = ["report", str(dataset), "--out", str(out), "--evaluation", str(evaluation), "--training", str(tmp_path)]
     assert main(call) == 0
@@ -73,7 +74,7 @@ def test_a_trained_model(dataset, evaluation, tmp_path, capsys):
 
 
 def test_what_a_run_let_pass_is_in_its_report(dataset, evaluation, tmp_path):
-    write_history(tmp_path, trained([1.5], [{"mean_dice": 0.5, "loss": 1.4}]))
+    write_record(tmp_path / HISTORY_FILE, trained([1.5], [{"mean_dice": 0.5, "loss": 1.4}]))
     allowed = [Anomaly("DRIFT", "images", "brightness 0.5 -> 0.3"), Anomaly("SKEW", "split <eval>", "size")]
     write_verdict(tmp_path, allowed)
     write_run_report(str(dataset), str(tmp_path), str(evaluation), str(tmp_path), tmp_path / "run.html")

@@ -2,6 +2,7 @@
 
 import json
 import re
+import shlex
 from pathlib import Path
 
 import layouts
@@ -92,3 +93,17 @@ def test_a_grown_folder_names_the_options_that_keep_the_earlier_dataset_and_they
     named = [word for option in options for word in option.split()]
     assert main(["ingest", "photos.yaml", "--out", "second", "--workers", "1", *named]) == 0
     assert "6 of 7 images copied from" in capsys.readouterr().out
+
+
+def test_a_command_that_is_named_next_has_the_same_values(file, capsys):
+    assert main(["validate", file, "--set", "trainer.epochs=5", "--set", "name=two words"]) == 2
+    given = ["--set", "trainer.epochs=5", "--set", "loader.augment=[flip_left_right, crop=0.6]"]
+    assert main(["validate", file, *given]) == 0
+    step = shlex.split(capsys.readouterr().out.rpartition("Next: shardwright ")[2])
+    assert step == ["ingest", file, *given, "--out", "DIR"]
+    named = [
+        path.name
+        for path in COMMANDS.glob("*.py")
+        if re.search(r"""shardwright [^"']*\{(shlex\.quote\()?options\.config\b""", path.read_text())
+    ]
+    assert named == [], "write {config_words(options)}"

@@ -4,16 +4,19 @@ import http.client
 import json
 import os
 import re
+import shlex
 import signal
 import socket
 import subprocess
 import sys
 import threading
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 
 from shardwright.pipelines import try_server
+from shardwright.pipelines.cli import build_parser, main
 from shardwright.pipelines.try_server import MOST_BYTES, TryServer
 
 
@@ -35,8 +38,8 @@ class Stub:
 
 
 @contextmanager
-def served(tried):
-    with TryServer(tried) as server:
+def served(tried, **where):
+    with TryServer(tried, **where) as server:
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
         thread.start()
         try:
@@ -57,9 +60,9 @@ def server(stub):
         yield found
 
 
-def ask(server, method, path, body=b"", headers=None, *, below=True):
+def ask(server, method, path, body=b"", headers=None, *, below=True, to="127.0.0.1"):
     """Status, headers and body of a reply."""
-    connection = http.client.HTTPConnection("127.0.0.1", server.server_port, timeout=20)
+    connection = http.client.HTTPConnection(to, server.server_port, timeout=20)
     try:
         connection.request(method, (server.path if below else "") + path, body, headers or {})
         reply = connection.getresponse()
@@ -177,6 +180,7 @@ import sys
 from argparse import Namespace
 from shardwright.components.predictor import exported_model
 from shardwright.pipelines import try_server
+from shardwright.pipelines.cli import build_parser, main
 from shardwright.pipelines.commands import try_model
 class Tried:
     def __init__(self, model, dataset): pass
@@ -185,27 +189,74 @@ class Tried:
 exported_model.open_model = lambda place, trusted: None
 try_server.TriedModel = Tried
 options = {"unblessed": False, "trust_model": False, "dataset": None, "json": True, "quiet": False}
-sys.exit(try_model.run(Namespace(model="m", port=0, **options)))
+sys.exit(try_model.run(Namespace(model="m", host=sys.argv[1], port=int(sys.argv[2]), **options)))
 """
 
 
 @pytest.mark.slow
-def test_an_interrupt_ends_it(tmp_path):
-    process = subprocess.Popen(
-        [sys.executable, "-c", PROGRAM], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=tmp_path
-    )
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["Ctrl-C", "docker stop"])
+def test_a_signal_ends_it(tmp_path, number):
+    """SIGTERM to the first process of a container has no effect unless the process handles it."""
+    call = [sys.executable, "-c", PROGRAM, "127.0.0.1", "0"]
+    process = subprocess.Popen(call, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=tmp_path)
     lines = "".join(process.stdout.readline() for _ in range(3))
     address = json.loads(lines)["address"]
     port = int(re.search(":([0-9]+)/", address)[1])
     with socket.create_connection(("127.0.0.1", port)):
-        os.kill(process.pid, signal.SIGINT)
+        os.kill(process.pid, number)
         assert process.wait(60) == 0
     assert "Traceback" not in process.stderr.read()
 
 
+def test_a_container_answers_from_outside_to_the_names_of_the_loopback_only():
+    """From outside means by an address of the loopback that the default does not listen on."""
+    with served(Stub(), host="0.0.0.0") as everywhere:
+        port = everywhere.server_port
+        assert everywhere.address.startswith(f"http://127.0.0.1:{port}/")
+        for name, status in (
+            (f"127.0.0.1:{port}", 200),
+            (f"localhost:{port}", 200),
+            ("127.0.0.1:1", 421),
+            (f"0.0.0.0:{port}", 421),
+            (f"127.0.0.2:{port}", 421),
+            (f"evil.example:{port}", 421),
+        ):
+            assert ask(everywhere, "GET", "", headers={"Host": name}, to="127.0.0.2")[0] == status, name
+            own = {**OWN, "Host": name}
+            assert ask(everywhere, "POST", "predict", b"photograph", own, to="127.0.0.2")[0] == status, name
+        assert ask(everywhere, "GET", "/", headers={"Host": f"localhost:{port}"}, below=False, to="127.0.0.2")[0] == 404
+    with served(Stub()) as loopback, pytest.raises(ConnectionRefusedError):
+        ask(loopback, "GET", "", to="127.0.0.2")
+
+
+def test_the_command_of_the_page_publishes_the_port_that_it_serves():
+    page = (Path(__file__).parents[2] / "docs/how-to/predict.md").read_text(encoding="utf-8")
+    (line,) = re.findall("^docker run .* shardwright try .*$", page, re.MULTILINE)
+    outside, _, inside = line.partition(" shardwright try ")
+    options = build_parser().parse_args(["try", *shlex.split(inside)])
+    assert options.host == try_server.ALL_ADDRESSES
+    assert f"-p 127.0.0.1:{options.port}:{options.port} " in outside
+    assert f":{options.model}:ro" in outside
+    try_server.check_host(options.host, options.port)
+
+
+@pytest.mark.parametrize(
+    ("host", "said"),
+    [
+        ("0.0.0.0", "needs a port that can be published"),
+        ("192.0.2.7", "needs a port that can be published"),
+        ("::", "is not an IPv4 address"),
+        ("example.org", "is not an IPv4 address"),
+        ("", "is not an IPv4 address"),
+    ],
+)
+def test_an_address_that_cannot_be_served_is_refused_before_the_model_is_opened(host, said, capsys):
+    assert main(["try", "no-model", f"--host={host}"]) == 2
+    assert said in capsys.readouterr().err
+
+
 def test_a_port_that_is_taken_is_named(server, monkeypatch, capsys):
     from shardwright.components.predictor import exported_model
-    from shardwright.pipelines.cli import main
 
     monkeypatch.setattr(exported_model, "open_model", lambda place, trusted: None)
     monkeypatch.setattr(try_server, "TriedModel", lambda model, dataset: Stub())

@@ -35,6 +35,7 @@ _GOALS: dict[str, tuple[str, ...]] = {
     "train": ("trainer",),
     "stop bad data, decide which model is pushed": ("gate", "evaluator"),
     "choose folders, disks and Beam's options": ("run", "beam"),
+    "push to a model hub": ("push",),
     "run on Vertex AI": ("vertex",),
     "run on Kubeflow": ("kubeflow",),
 }
@@ -125,6 +126,10 @@ _EXAMPLES: dict[str, Any] = {
     "evaluator.threshold": 0.4,
     "evaluator.min_area": 50,
     "evaluator.flips": ["left_right"],
+    "push.hub.repository": "my-team/clouds",
+    "push.hub.license": "apache-2.0",
+    "push.hub.token_env": "CLOUDS_TOKEN",
+    "push.hub.about": "about.md",
     "run.root": "/data/runs/clouds",
     "run.staging": "/data/staging",
     "run.on_finish": "mine:log",

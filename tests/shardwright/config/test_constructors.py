@@ -132,7 +132,7 @@ def stub() -> str:
 def test_every_section_that_a_component_takes_has_a_function():
     named = {inspect.unwrap(make) for make in SECTIONS.values()}
     for name, hint in keys_of(Config).items():
-        if (section := section_of(hint)) is not None and name not in ("beam", "run", "vertex", "kubeflow"):
+        if (section := section_of(hint)) is not None and name not in ("beam", "run", "push", "vertex", "kubeflow"):
             assert section in named, name
 
 

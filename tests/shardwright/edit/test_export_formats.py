@@ -143,6 +143,12 @@ def by_label_studio(folder, out, kind):
     return ingested(folder, out, task, images="images", labels=given, classes=CLASSES)
 
 
+def by_cvat(folder, out, kind):
+    given = labels(folder, "annotations.xml", **({"boxes": True} if kind == "boxes" else {}))
+    task = "segmentation" if kind == "masks" else "classification"
+    return ingested(folder, out, task, images="images", labels=given, classes=CLASSES)
+
+
 def by_yolo(folder, out, kind):
     given = labels(folder, "data.yaml", **({"boxes": True} if kind == "boxes" else {}))
     task = "segmentation" if kind == "masks" else "classification"
@@ -265,6 +271,7 @@ ROUND_TRIPS = {
     "coco": (("masks", "boxes"), {"ignored pixels", "splits"}),
     "voc": (("masks", "boxes"), {"splits"}),
     "labelme": (("masks", "several classes", "boxes"), {"ignored pixels", "splits"}),
+    "cvat": (("masks", "one class", "several classes", "boxes"), {"ignored pixels", "splits"}),
     "label_studio": (("masks", "one class", "several classes"), {"ignored pixels", "splits", "boxes"}),
     "yolo": (("masks", "boxes"), {"ignored pixels", "splits"}),
     "imagefolder": (("one class",), {"splits"}),
@@ -286,7 +293,7 @@ def test_round_trip(datasets, tmp_path, name, kind):
     # The keys are checksums of the images' bytes.
     assert after.keys() == before.keys()
     # A rectangle of LabelMe is a mask, and so is a box of YOLO where masks are read.
-    lost = ROUND_TRIPS[name][1] | ({"boxes"} if kind == "masks" and name in ("labelme", "yolo") else set())
+    lost = ROUND_TRIPS[name][1] | ({"boxes"} if kind == "masks" and name in ("cvat", "labelme", "yolo") else set())
     for image, parts in before.items():
         for part, value in parts.items():
             if part not in lost:
@@ -491,7 +498,7 @@ def test_array_record_holds_the_records(datasets, tmp_path):
         (
             "one class",
             {"to": "labelme"},
-            r"cannot hold one class an image.*csv, arrayrecord, imagefolder, label_studio, parquet, web",
+            r"cannot hold one class an image.*csv, arrayrecord, cvat, imagefolder, label_studio, parquet, web",
         ),
         (
             "masks",

@@ -1,0 +1,1 @@
+"""A blessed model in a repository of a model hub."""
