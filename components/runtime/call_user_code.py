@@ -30,6 +30,8 @@ from shardwright.errors import UsageError
 from shardwright.text.escaping import escape
 
 _SYSTEM = ("/proc", "/sys", "/dev", "/etc", "/usr", "/run", "/System", "/Library")
+# Below these, but of people: memory that is used as a disk, and disks that were plugged in.
+_OF_PEOPLE = ("/dev/shm", "/run/shm", "/run/media", "/run/user")  # noqa: S108
 # Of the core's folder and, in a checkout, of what is a link in it.
 _OURS = [os.path.realpath(Path(errors.__file__).parent / name) for name in ("", "components", "pipelines")]
 _WRITES = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
@@ -120,16 +122,18 @@ def _unknown(read: set[str], code: Code, own: Sequence[str]) -> list[str]:
     excused = [*known, *(Path(os.path.realpath(folder)) for folder in own)]
     mine = {Path.cwd(), *(place.parent for place in known)}
     theirs = {Path(os.path.realpath(folder)) for folder in (*STANDARD, *_OURS, *_SYSTEM, sys.prefix, sys.base_prefix)}
+    strange = set(map(Path, _OF_PEOPLE))
     unknown = set()
     for name in read:
         file = Path(source_from_cache(name) if name.endswith(".pyc") and "__pycache__" in name else name)
         if any(file.is_relative_to(place) for place in excused):
             continue
         # The innermost folder decides: an environment may be in a project, and a project in /usr/src.
-        around = max((f for f in mine | theirs if file.is_relative_to(f)), key=lambda f: len(f.parts), default=None)
+        folders = (folder for folder in mine | theirs | strange if file.is_relative_to(folder))
+        around = max(folders, key=lambda folder: len(folder.parts), default=None)
         inside = file.relative_to(around).parts if around in mine else file.parts
         # Hidden folders are caches, as in `user_code`.
         hidden = any(part.startswith(".") for part in inside)
-        if not hidden and INSTALLED.isdisjoint(file.parts) and (around is None or around in mine):
+        if not hidden and INSTALLED.isdisjoint(file.parts) and around not in theirs - strange:
             unknown.add(os.path.relpath(file) if file.is_relative_to(os.getcwd()) else str(file))
     return sorted(unknown)

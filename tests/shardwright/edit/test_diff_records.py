@@ -78,7 +78,7 @@ def test_ignored_pixels(one, small_dataset, tmp_path, capsys):
     other = small_dataset(tmp_path, counts={"train": [2], "eval": [2]}, change=change)
     assert main(["diff", str(one), str(other)]) == 1
     out = capsys.readouterr().out
-    assert f"masks      1\n  {KEY}: IoU 0.2500" in out
+    assert f"masks      1\n  {KEY}: ignore: IoU 0.2500" in out
     assert "no difference" not in out
 
 

@@ -173,7 +173,9 @@ def test_a_path_of_another_split_means_no_image_of_this_one():
     assert far_below.find("/home/ann/val2017/1.jpg") == 0
 
 
-def test_a_folder_that_only_sounds_like_a_split_states_it_next_to_another_one(tmp_path):
+def test_a_folder_that_only_sounds_like_a_split_states_it_next_to_another_one(tmp_path_factory):
+    # Not the folder of this test, which is called `test_…` and lies next to those of others.
+    tmp_path = tmp_path_factory.mktemp("set") / "data"
     root = tmp_path / "photo_test_set" / "images"
     root.mkdir(parents=True)
     assert NameIndex(["1.jpg"], root=str(root)).find("/home/ann/train2017/1.jpg") == 0
