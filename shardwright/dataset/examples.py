@@ -1,17 +1,20 @@
-"""Single images of a dataset for people and notebooks: pixels, masks, classes and pictures."""
+"""A dataset for people and notebooks: single images with pixels, masks, classes and pictures, and the whole as HTML."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
+from markupsafe import Markup
 
 from shardwright.dataset.example_view import ExampleView
-from shardwright.display.html import box, class_names, gallery, isolate, line, tile
+from shardwright.dataset.manifest import Manifest, manifest_html
+from shardwright.display.html import box, class_names, gallery, isolate, join, line, tile
 from shardwright.display.thumbnails import displayed, overlaid
-from shardwright.errors import DatasetError
+from shardwright.errors import DatasetError, ShardwrightError
 from shardwright.images.orientation import displayed_size
 from shardwright.masks.coordinate_frame import orient_runs
 from shardwright.masks.rle import draw
@@ -96,3 +99,12 @@ class Examples(tuple[Example, ...]):
 
     def _repr_html_(self) -> str:
         return gallery(example.small_html() for example in self)
+
+
+def dataset_html(manifest: Manifest, examples: Iterable[Example]) -> str:
+    """Returns a manifest and some images of its dataset as HTML; of a damaged dataset, what is wrong with it."""
+    try:
+        pictures = gallery(example.small_html() for example in examples)
+    except ShardwrightError as error:
+        pictures = line(Markup("<b>Its images cannot be shown:</b>"), isolate(str(error), 400))
+    return join([manifest_html(manifest), pictures])

@@ -15,8 +15,6 @@ from typing import Any, NamedTuple
 
 from shardwright.dataset.ledger import STATUSES
 from shardwright.dataset.shard_names import LEDGER_FOLDER, facts_path, index_path
-from shardwright.display.histograms import number, number_of, size_text
-from shardwright.display.html import box, class_names, isolate, line, rows
 from shardwright.errors import DatasetError, OtherLayoutError
 from shardwright.storage.checksum import BLAKE3, stored_algorithm
 from shardwright.storage.fingerprint import canonical_json, fingerprint
@@ -127,6 +125,9 @@ ORIGINS_FOLDER = "origins"
 
 def manifest_html(manifest: Manifest) -> str:
     """Returns a manifest as HTML: task, classes, splits, images that were not written."""
+    from shardwright.display.histograms import number, number_of, size_text
+    from shardwright.display.html import box, class_names, isolate, line, rows
+
     totals = manifest.totals
     left = [f"{number(totals[status])} {status}" for status in ("rejected", "duplicate") if totals.get(status)]
     body = []

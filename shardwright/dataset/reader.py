@@ -13,27 +13,26 @@ from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path, PurePosixPath
-from typing import IO
+from typing import IO, TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
-from markupsafe import Markup
 
 from shardwright.dataset.example_view import ExampleReader
-from shardwright.dataset.examples import Example, Examples
 from shardwright.dataset.ledger import LedgerRow
-from shardwright.dataset.manifest import MANIFEST_FILE, IndexRow, Manifest, ShardInfo, manifest_html
+from shardwright.dataset.manifest import MANIFEST_FILE, IndexRow, Manifest, ShardInfo
 from shardwright.dataset.record_facts import FactsCollector, ShardFacts
 from shardwright.dataset.shard_names import LEDGER_FOLDER, facts_path, index_path
-from shardwright.display.html import gallery, isolate, join
-from shardwright.display.html import line as html_line
-from shardwright.errors import DatasetError, NotFound, ShardwrightError, UsageError
+from shardwright.errors import DatasetError, NotFound, UsageError
 from shardwright.storage import buckets, is_folder, is_remote, map_threads, open_file, read_bytes, readers
 from shardwright.storage.checksum import checksum_of, new_checksum
 from shardwright.storage.fingerprint import canonical_json
 from shardwright.storage.paths import part_path, split_url
 from shardwright.tfrecords.encode import RecordError
 from shardwright.tfrecords.records import read_records, unframe
+
+if TYPE_CHECKING:
+    from shardwright.dataset.examples import Example, Examples
 
 # Similar keys that a message names, and images that a notebook shows of a dataset.
 _NEAR, _PICTURES = 3, 4
@@ -242,6 +241,8 @@ class ImageDataset:
             DatasetError: an index or the record is damaged.
         """
         found = self.fetch(key)
+        from shardwright.dataset.examples import Example
+
         return Example(ExampleReader(self.manifest).read(key, found.payload), found.split)
 
     def examples(self, split: str | None = None, count: int = 8) -> Examples:
@@ -254,6 +255,8 @@ class ImageDataset:
         Raises:
             DatasetError: there is no such split, or it is damaged.
         """
+        from shardwright.dataset.examples import Example, Examples
+
         largest = sorted(self.splits, key=lambda name: -self.num_records(name))[:1]
         reader = ExampleReader(self.manifest)
         records = (
@@ -273,11 +276,9 @@ class ImageDataset:
 
     def _repr_html_(self) -> str:
         """Returns the manifest as HTML, with the first images of the largest split: a random sample of it."""
-        try:
-            pictures = gallery(example.small_html() for example in self.examples(count=_PICTURES))
-        except ShardwrightError as error:
-            pictures = html_line(Markup("<b>Its images cannot be shown:</b>"), isolate(str(error), 400))
-        return join([manifest_html(self.manifest), pictures])
+        from shardwright.dataset.examples import dataset_html
+
+        return dataset_html(self.manifest, self.examples(count=_PICTURES))
 
     def ledger(self) -> Iterator[LedgerRow]:
         """Yields the result of every input, by key.

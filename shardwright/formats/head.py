@@ -8,12 +8,14 @@ import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from shardwright.formats.parquet import ParquetFile
 from shardwright.formats.parquet_pages import is_parquet
 from shardwright.storage import EmptyListing, is_folder, list_inputs, read_start
 from shardwright.untrusted.json_text import parse_untrusted_json
+
+if TYPE_CHECKING:
+    from shardwright.formats.parquet import ParquetFile
 
 HEAD_BYTES = 1 << 16
 # So many files of a folder are looked into.
@@ -119,7 +121,11 @@ class Head:
     @cached_property
     def parquet(self) -> ParquetFile | None:
         """The file, if it is Parquet."""
-        return ParquetFile.open(self.path) if is_parquet(self.start) else None
+        if not is_parquet(self.start):
+            return None
+        from shardwright.formats.parquet import ParquetFile
+
+        return ParquetFile.open(self.path)
 
     @cached_property
     def header(self) -> Sequence[str]:

@@ -48,7 +48,7 @@ def without_masks(
     """Takes the masks out of the images.
 
     Args:
-        images: what is listed.
+        images: what is listed, in the folder of the annotations or around it.
         options: `input.labels`.
         head: of the annotations.
         excluded: absolute paths of files that are neither.
@@ -60,7 +60,7 @@ def without_masks(
         UsageError: all files may be either.
     """
     labels = head.path
-    row = decide(options.format, head).row if _overlap(images.root, labels) else None
+    row = decide(options.format, head).row
     if row is None or row.reads != MASK_FOLDER:
         return images, frozenset(), ""
     if row.name == "pascal_voc" or head.holds(MASKS):
@@ -90,12 +90,6 @@ def without_masks(
                 "Set input.labels.regex, e.g. '(?P<image>.+)_mask', or put the masks into a separate folder."
             )
     return _split(images, [i in found for i in range(len(images.keys))], how)
-
-
-def _overlap(images: str, labels: str) -> bool:
-    """Returns whether one of two folders is, or is in, the other."""
-    one, other = (path.rstrip("/") + "/" for path in (images, labels))
-    return one.startswith(other) or other.startswith(one)
 
 
 def _split(images: Listing, masks: Sequence[bool], how: str) -> tuple[Listing, frozenset[str], str]:

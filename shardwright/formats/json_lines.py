@@ -31,7 +31,8 @@ from shardwright.formats.listed_boxes import OBJECTS, BoxForm, read_boxes, read_
 from shardwright.formats.object_content import FRACTIONS, Content, Entry, Thing, corner_box, polygon, rectangle
 from shardwright.formats.object_values import Fields, ObjectError, load_json, read_points
 from shardwright.formats.objects import ObjectTable
-from shardwright.formats.parquet import ParquetFile, is_parquet
+from shardwright.formats.parquet import ParquetFile
+from shardwright.formats.parquet_pages import is_parquet_file
 from shardwright.formats.tables import IMAGE, LABEL, choose_role, json_lines
 from shardwright.images.boxes import Box
 
@@ -77,7 +78,7 @@ class LabelJsonl(_Lines):
         self._folder = folder.removeprefix(root) + "/" if folder.startswith(root) else ""
 
     def _entries(self) -> Iterator[Entry]:
-        if is_parquet(self._path, self._bytes):
+        if is_parquet_file(self._path, self._bytes):
             file = ParquetFile.open(self._path)
             rows: Iterable[Any] = file.rows(file.header)
         elif self._path.lower().endswith(".json") and not Head.read(self._path, content=self._bytes).why_lines(

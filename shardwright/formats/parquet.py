@@ -20,7 +20,7 @@ import numpy as np
 from shardwright.errors import UsageError
 from shardwright.formats import parquet_pages as pages
 from shardwright.running.extras import missing_extra
-from shardwright.storage import limits, open_file, read_start
+from shardwright.storage import limits, open_file
 from shardwright.storage.scratch import local_copy
 from shardwright.tfrecords.scan import is_image
 from shardwright.untrusted.budget import Budget
@@ -231,14 +231,6 @@ class Column(NamedTuple):
     nested: bool
     image: bool
     feature: Any
-
-
-def is_parquet(path: str, content: bytes | None = None) -> bool:
-    """Returns whether a file, or its content where that was read already, begins as Parquet; a missing one does not."""
-    try:
-        return pages.is_parquet(read_start(path, len(pages.MAGIC)) if content is None else content)
-    except OSError:
-        return False
 
 
 def named(value: Any, feature: Any) -> Any:

@@ -13,6 +13,8 @@ from __future__ import annotations
 import os
 from typing import IO, Any, Final, NamedTuple
 
+from shardwright.storage import read_start
+
 MAGIC, ENCRYPTED = b"PAR1", b"PARE"
 _TAIL = 8
 # A footer describes each column of each row group in some hundred bytes.
@@ -43,6 +45,14 @@ class Pages(NamedTuple):
 def is_parquet(start: bytes) -> bool:
     """Returns whether a file with this beginning is Parquet."""
     return start[:4] in (MAGIC, ENCRYPTED)
+
+
+def is_parquet_file(path: str, content: bytes | None = None) -> bool:
+    """Returns whether a file, or its content where that was read already, begins as Parquet; a missing one does not."""
+    try:
+        return is_parquet(read_start(path, len(MAGIC)) if content is None else content)
+    except OSError:
+        return False
 
 
 def check_footer(file: IO[bytes]) -> int:

@@ -17,14 +17,17 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import chain
-from typing import Any, NamedTuple, TextIO
+from typing import TYPE_CHECKING, Any, NamedTuple, TextIO
 
 from shardwright.errors import ConfigError, UsageError
-from shardwright.formats.parquet import ParquetFile, is_parquet
+from shardwright.formats.parquet_pages import is_parquet_file
 from shardwright.masks.dialects import dialect_of_header
 from shardwright.storage import limits, open_table, read_bytes
 from shardwright.untrusted.budget import Budget
 from shardwright.untrusted.json_text import parse_untrusted_json
+
+if TYPE_CHECKING:
+    from shardwright.formats.parquet import ParquetFile
 
 IMAGE, LABEL, MASK, IMAGE_LABEL, CAPTION = "image", "label", "mask", "image_label", "caption"
 
@@ -125,7 +128,9 @@ class Table:
             UsageError: missing, empty, or not UTF-8 text; a Parquet file that cannot be read.
         """
         content = read_kept(path) if content is None else content
-        if is_parquet(path, content):
+        if is_parquet_file(path, content):
+            from shardwright.formats.parquet import ParquetFile
+
             return ParquetTable.of(ParquetFile.open(path))
         with _open(path, content) as file:
             try:

@@ -23,10 +23,9 @@ from shardwright.images.orientation import UPRIGHT, transposes
 from shardwright.ingest.known_files import PROBE_FEATURES
 from shardwright.ingest.recipe import IngestRecipe
 from shardwright.ingest.tasks import Job
-from shardwright.masks.coco_segmentation import CocoMasks, check_size
 from shardwright.masks.coordinate_frame import CoordinateFrame
 from shardwright.masks.dialects import Dialect
-from shardwright.masks.rle import Runs, area, subtract, union
+from shardwright.masks.rle import Runs, area, check_stated_size, subtract, union
 from shardwright.storage.checksum import BLAKE3, image_feature
 from shardwright.tfrecords.encode import FeatureValue, byte_strings, floats, ints, pack_arrays
 
@@ -148,7 +147,7 @@ def _check_stated_size(spec: ExampleSpec, job: Job, stated: tuple[int, int], fra
     if spec.frame != "auto" and transposes(frame.orientation) and stated == (width, height):
         return
     try:
-        check_size("the image", stated, height, width)
+        check_stated_size("the image", stated, height, width)
     except AnnotationError as error:
         raise error.at(spec.origin(NO_LABEL, NO_ROW)) from None
 
@@ -222,9 +221,11 @@ def read_masks(spec: ExampleSpec, job: Job, frame: CoordinateFrame) -> dict[int,
     parts: dict[int, tuple[list[Runs], list[Runs]]] = {label: ([], []) for label in labels}
     count, most, total = 0, _JOINED_AT, 0
     dialect = spec.dialect
-    if spec.frame != "auto" and transposes(frame.orientation) and isinstance(dialect, CocoMasks):
+    if spec.frame != "auto" and transposes(frame.orientation):
+        from shardwright.masks.coco_segmentation import CocoMasks
+
         # The configuration says which frame coordinates are in, so the size that a tool states may be that of either.
-        dialect = replace(dialect, either_frame=True)
+        dialect = replace(dialect, either_frame=True) if isinstance(dialect, CocoMasks) else dialect
     for _, label, text, row, *_ in job.annotations:
         try:
             displayed = _is_displayed(spec, text or "", frame, job.stated_size)

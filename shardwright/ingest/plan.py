@@ -10,6 +10,7 @@ import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -28,7 +29,6 @@ from shardwright.ingest.example import ExampleSpec, further_features, labels_kin
 from shardwright.ingest.identify import identify_input
 from shardwright.ingest.input_records import INPUTS_OF_PLAN, REST_OF_INPUT, rest_lines, rows_of_plan
 from shardwright.ingest.known_files import FileHashes
-from shardwright.ingest.previous_dataset import PreviousLocations
 from shardwright.ingest.probe import UNREADABLE, Spread, read_input
 from shardwright.ingest.recipe import IngestRecipe, InputLocation
 from shardwright.ingest.split_inputs import moved_notes, resolve_method
@@ -51,6 +51,9 @@ from shardwright.staging.staging import PlannedShard, Staging
 from shardwright.storage import Listing, Refusal
 from shardwright.storage.fingerprint import checksummed_lines, fingerprint
 from shardwright.storage.mirror import local_folder
+
+if TYPE_CHECKING:
+    from shardwright.ingest.previous_dataset import PreviousLocations
 
 _KIND = "ingest"
 _PLAN_ROWS = "plan"

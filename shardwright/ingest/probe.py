@@ -20,7 +20,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
@@ -30,7 +30,6 @@ from shardwright.images.decode import header_of
 from shardwright.images.header import ImageError
 from shardwright.ingest.identify import identify_input
 from shardwright.ingest.known_files import ALGORITHM, Decoded, KnownFiles, ProbeCache, ProbeRow, decode_file, measured
-from shardwright.ingest.previous_dataset import PreviousDataset
 from shardwright.ingest.survey import IngestInput
 from shardwright.running.processes import map_processes, usable_cores
 from shardwright.running.progress import SILENT, Progress, progress
@@ -48,6 +47,9 @@ from shardwright.storage import (
 )
 from shardwright.storage.checksum import BLAKE3, new_checksum
 from shardwright.storage.fingerprint import canonical_json, fingerprint
+
+if TYPE_CHECKING:
+    from shardwright.ingest.previous_dataset import PreviousDataset
 
 # Below this, starting processes takes longer than the work.
 _BYTES_WORTH_PROCESSES = 64 << 20

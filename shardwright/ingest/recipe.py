@@ -25,7 +25,6 @@ from shardwright.config import (
 )
 from shardwright.config.canonical import NOWHERE, read_section, recipe_options
 from shardwright.errors import UsageError
-from shardwright.ingest.previous_splits import named_dataset
 from shardwright.storage.fingerprint import canonical_json
 from shardwright.storage.spans import NEWEST
 
@@ -127,6 +126,8 @@ class IngestRecipe:
             lists = {name: posixpath.basename(path) for name, path in split.from_lists.items()}
             split = replace(split, from_lists=lists)
         if split.keep_from is not None:
+            from shardwright.ingest.previous_splits import named_dataset
+
             previous = named_dataset("split.keep_from", config.resolve(split.keep_from))
             split = replace(split, keep_from=previous.manifest.digest)
         recipe = IngestRecipe(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -16,7 +17,6 @@ from shardwright.duplicates.find import DuplicateDecision
 from shardwright.errors import CheckFailed
 from shardwright.formats.base import NO_LABEL, Annotation, ClassesInText, MaskCode, shorten
 from shardwright.ingest.known_files import FileHashes
-from shardwright.ingest.previous_splits import InputFiles, PreviousSplits, previous_splits
 from shardwright.ingest.split_inputs import image_groups, predefined_splits
 from shardwright.ingest.survey import IngestInput
 from shardwright.running.progress import counted
@@ -24,6 +24,9 @@ from shardwright.splits import NEW, Assignment, ClassTable, Folds, assign_splits
 from shardwright.staging.staging import PlannedShard
 from shardwright.storage import Refusal, map_threads
 from shardwright.storage.listing import StringArray
+
+if TYPE_CHECKING:
+    from shardwright.ingest.previous_splits import PreviousSplits
 
 ClassSets = Sequence[tuple[int, ...]]
 Positions = npt.NDArray[np.int64]
@@ -173,6 +176,8 @@ def _previous(
     """Returns the split that the previous dataset has each image in, where there is such a dataset."""
     if options.keep_from is None:
         return None
+    from shardwright.ingest.previous_splits import InputFiles, previous_splits
+
     assert path is not None
     usable = np.ones(len(surveyed.listing.keys), np.bool_)
     usable[list(surveyed.rejected)] = False

@@ -36,7 +36,7 @@ from shardwright.formats.detect import open_source
 from shardwright.formats.export_record import FoundExport, find_export
 from shardwright.formats.exported import Exported
 from shardwright.formats.head import Head
-from shardwright.formats.image_or_mask import without_masks
+from shardwright.formats.mask_values import ReadsFiles
 from shardwright.formats.rows import CsvFormat
 from shardwright.formats.split_files import SplitFile, SplitFiles, find_files
 from shardwright.formats.tables import Spans
@@ -44,13 +44,10 @@ from shardwright.images.decode import header_of, other_header
 from shardwright.images.header import EMPTY_FILE, NOT_AN_IMAGE, ImageError, has_image_ending, is_sidecar
 from shardwright.images.read_header import read_header
 from shardwright.ingest.known_files import FileHashes, KnownFiles
-from shardwright.ingest.previous_dataset import PreviousDataset
 from shardwright.ingest.recipe import IngestRecipe, InputLocation
 from shardwright.ingest.select_spans import MergedSpans, read_spans
 from shardwright.ingest.split_lists import files_of_lists
-from shardwright.masks.coco_segmentation import CocoMasks
 from shardwright.masks.coordinate_frame import CoordinateFrame
-from shardwright.masks.drawn import DrawnMasks
 from shardwright.running.progress import counted
 from shardwright.storage import (
     FileHash,
@@ -68,9 +65,11 @@ from shardwright.storage import (
 )
 from shardwright.storage.checksum import DIGEST_BYTES, checksum_of
 from shardwright.storage.limits import MOST_KEPT_BYTES
+from shardwright.storage.paths import overlap
 
 if TYPE_CHECKING:
     from shardwright.formats.tfrecords import TFRecordFormat
+    from shardwright.ingest.previous_dataset import PreviousDataset
 
 _UNLISTED_MEANS = {
     "empty": "an image without a row has no annotations, and is written",
@@ -155,7 +154,7 @@ class IngestInput:
         """Returns the classes of each image, and a word for its masks: for people to read, and to compare."""
         rows: dict[int, set[tuple[int, str]]] = {i: set() for i in images}
         # Names of masks differ for equal masks, too.
-        texts_count = self.source.attachments() is None or type(self.source.dialect) in (CocoMasks, DrawnMasks)
+        texts_count = self.source.attachments() is None or not isinstance(self.source.dialect, ReadsFiles)
         for annotation in self.source.annotations():
             if annotation.image in rows:
                 rows[annotation.image].add((annotation.label, annotation.text or "" if texts_count else ""))
@@ -180,7 +179,7 @@ def list_input(recipe: IngestRecipe, location: InputLocation) -> IngestInput:
         UsageError: the folder, the table, or a column is wrong.
         CheckFailed: an image has several contents, and `input.on_conflict` is `fail`.
     """
-    previous = None if location.earlier is None else PreviousDataset.open(location.earlier)
+    previous = None if location.earlier is None else _previous_dataset(location.earlier)
     files = recipe.input.labels.files
     # The folder of several files may be that of the images, too: it is not left out of these.
     place = dataclasses.replace(location, labels=None) if files else location
@@ -197,7 +196,9 @@ def list_input(recipe: IngestRecipe, location: InputLocation) -> IngestInput:
     head = None
     if labels is not None and not several:
         head = Head.read(labels, listing.root, listing.keys, contents.get(labels))
-    if head is not None and recipe.task == "segmentation":
+    if head is not None and recipe.task == "segmentation" and overlap(listing.root, head.path):
+        from shardwright.formats.image_or_mask import without_masks
+
         listing, masks, note = without_masks(listing, recipe.input.labels, head, merged.excluded)
         notes = (*notes, note) if note else notes
     record = partial(
@@ -228,6 +229,12 @@ def list_input(recipe: IngestRecipe, location: InputLocation) -> IngestInput:
     notes = (*notes, *_ignored_note(path for path in sidecars if path not in read))
     guard = guard.with_files(attached)
     return record(listing=listing, source=source, guard=guard, rejected=not_images, notes=notes)
+
+
+def _previous_dataset(folder: str) -> PreviousDataset:
+    from shardwright.ingest.previous_dataset import PreviousDataset
+
+    return PreviousDataset.open(folder)
 
 
 def read_annotations(listed: IngestInput) -> IngestInput:
@@ -466,6 +473,8 @@ def _nothing_matched(
         if isinstance(source, CsvFormat):
             return CheckFailed(f"{source.name}: 0 rows below the header. Give a table with annotations.")
         return CheckFailed(f"{source.name}: contains no annotations of images. Give a file with annotations.")
+    from shardwright.masks.coco_segmentation import CocoMasks
+
     option = "key_regex define which parts of the path make the name"
     if source.attachments() is not None and not isinstance(source.dialect, CocoMasks):
         option = (

@@ -18,7 +18,7 @@ from typing import Any
 from shardwright.images.boxes import Box, check_within
 from shardwright.masks.dialects import COCO
 from shardwright.masks.polygons import PolygonError, rasterize_centers, rasterize_fifths, read_polygon
-from shardwright.masks.rle import RleError, Runs, union
+from shardwright.masks.rle import RleError, Runs, check_stated_size, union
 
 _SHOWN = 40
 
@@ -89,7 +89,7 @@ class CocoMasks:
                 raise SegmentationError(
                     f'run lengths need {{"size": [height, width], "counts": list or text}}; it contains {keys}'
                 )
-            check_size("the mask", tuple(size), height, width)
+            check_stated_size("the mask", tuple(size), height, width)
             return COCO.parse(json.dumps(counts) if isinstance(counts, list) else counts, height=height, width=width)
         if not isinstance(segmentation, list) or not segmentation:
             shown = json.dumps(segmentation)[:_SHOWN]
@@ -100,7 +100,7 @@ class CocoMasks:
         """Returns the segmentation, or the shape, in a text that states the size of the image, or none."""
         *stated, segmentation = json.loads(text)
         if stated[0] is not None and not (self.either_frame and stated == [width, height]):
-            check_size("the image", tuple(stated), height, width)
+            check_stated_size("the image", tuple(stated), height, width)
         return segmentation
 
     def _draw(self, polygons: Sequence[object], height: int, width: int) -> Runs:
@@ -120,12 +120,3 @@ class CocoMasks:
                 check_within(where, Box(*corners.min(axis=0), *corners.max(axis=0)), height=height, width=width)
             parts.append(rasterize(corners, height, width))
         return union(parts)
-
-
-def check_size(what: str, stated: tuple[object, ...], height: int, width: int) -> None:
-    """Refuses an annotation that states another size than the image has."""
-    if stated != (height, width):
-        shown = "x".join(repr(side)[:_SHOWN] for side in stated)
-        turned = "; were the annotations drawn on the turned image?" if stated == (width, height) else ""
-        problem = f"{what} has {shown} (height x width) there, but the file has {height}x{width}{turned}"
-        raise RleError(problem, "size_mismatch")

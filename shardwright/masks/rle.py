@@ -25,12 +25,22 @@ _SHORT = 256
 _WHOLE = re.compile(r"[+-]?[0-9]+")
 _DECIMAL = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 _INT64_MAX = 2**63 - 1
+_SHOWN = 40
 
 
 class RleError(AnnotationError):
     """A run-length code is not one; the message gives the position, the value and the limit."""
 
     code = "bad_rle"
+
+
+def check_stated_size(what: str, stated: tuple[object, ...], height: int, width: int) -> None:
+    """Refuses an annotation that states another size than the image has."""
+    if stated != (height, width):
+        shown = "x".join(repr(side)[:_SHOWN] for side in stated)
+        turned = "; were the annotations drawn on the turned image?" if stated == (width, height) else ""
+        problem = f"{what} has {shown} (height x width) there, but the file has {height}x{width}{turned}"
+        raise RleError(problem, "size_mismatch")
 
 
 def parse_pairs(text: str, *, height: int, width: int, base: int = 1) -> Runs:

@@ -156,3 +156,9 @@ def check_not_inside(out: str | os.PathLike[str], dataset: str) -> None:
 def is_inside(out: str | os.PathLike[str], folder: str | os.PathLike[str]) -> bool:
     """Returns whether a path is below a folder."""
     return real_path(out).startswith(os.path.join(real_path(folder), ""))
+
+
+def overlap(one: str, other: str) -> bool:
+    """Returns whether one of two folders is, or is in, the other."""
+    one, other = (path.rstrip("/") + "/" for path in (one, other))
+    return one.startswith(other) or other.startswith(one)
