@@ -36,6 +36,9 @@ _MOST_PIECES = 3
 _TRIED_NAMES, _TRIED_PATHS = 3, 1000
 # Longer ones are cut in too many ways.
 _MOST_UNDERSCORES = 12
+# The last folders above the images, which are of the set, and the names of those that are wherever they are.
+_NEAR = 2
+_FAR = re.compile(r"train|val|(?:train|val|test)(?:20)?\d\d")
 _ABSOLUTE = re.compile(r"/|~|\.\./|[A-Za-z]:/|[a-z][a-z0-9+.-]*://")
 # Label Studio's name of a file that was uploaded.
 _UPLOADED = re.compile(r"(?:^|/)upload/(?:[^/]+/)*[0-9a-f]{8}-([^/]+)$")
@@ -202,14 +205,15 @@ class NameIndex:
     def _split_above(self) -> str | None:
         """Returns the split that the folders above all images state, the nearest first.
 
-        That is one called `train` or `val2017`. The name `test_set` may be anybody's, unless a `training_set` is next
-        to it.
+        Far above, folders belong to projects and people: one called `train`, `val` or `test2017` is of the set there,
+        one called `test` or `training` is not. The name `test_set` is where a `training_set` is next to it.
         """
         folders = self._root.rstrip("/").split("/")
         for depth in range(len(folders) - 1, 2 if is_remote(self._root) else 0, -1):
-            if split := split_word(folders[depth]):
+            near = depth >= len(folders) - _NEAR
+            if (near or _FAR.fullmatch(folders[depth])) and (split := split_word(folders[depth])):
                 return split
-            if split := stated_split(folders[depth]):
+            if near and (split := stated_split(folders[depth])):
                 beside = set(map(stated_split, list_names("/".join(folders[:depth]))))
                 if beside - {None, split}:
                     return split

@@ -92,7 +92,7 @@ def test_what_does_not_agree_is_not_written(models, pictures, tmp_path, capsys, 
     expected = opened.answer([file.read_bytes() for file in sorted(pictures.glob("[0-9]*"))])["probabilities"]
     right = conversion.answers_of
     monkeypatch.setattr(conversion, "open_model", lambda place, **options: opened)
-    monkeypatch.setattr(conversion, "_litert", lambda model: b"not a model")
+    monkeypatch.setattr(conversion, "_converted", lambda model, to: b"not a model")
     for answer, message in (
         (lambda found: found + np.float32(0.01), "probabilities differ by up to 0.01 from those of the SavedModel"),
         (lambda found: found * np.nan, "probabilities differ by up to nan"),

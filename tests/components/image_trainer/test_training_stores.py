@@ -58,9 +58,9 @@ def test_a_training_that_is_killed_goes_on_from_its_bucket_to_the_same_weights(s
     spec = dataclasses.replace(spec_of(tmp_path / "killed", data, recipe, every=2), checkpoints=bucket)
     code, _, _ = ended(start(spec, end_at=5))
     assert code == -signal.SIGKILL
-    # The one that was being written may be lost.
+    # The one that was being written may be lost, and the one that was to be deleted may be there.
     steps = CheckpointFolder(bucket).steps()
-    assert steps in ([2, 3], [3, 4])
+    assert steps in ([2, 3], [2, 3, 4], [3, 4])
     # It was known to be at work.
     assert [name for name in stores.tree(bucket) if name.startswith("leases/")]
     found = trained(spec)

@@ -171,6 +171,10 @@ def test_a_path_of_another_split_means_no_image_of_this_one():
     far_below = NameIndex(["1.jpg"], root="/data/val/images/city/day")
     assert far_below.find("/home/ann/train2017/1.jpg") is None
     assert far_below.find("/home/ann/val2017/1.jpg") == 0
+    # Somebody's own folders, far above the set.
+    for above in ("/home/ann/test", "/home/ann/training", "/work/test_run"):
+        assert NameIndex(["1.jpg"], root=f"{above}/photos/set/images").find("/data/train2017/1.jpg") == 0
+        assert NameIndex(["1.jpg"], root=f"{above}/photos/set/images").find("/data/test2017/1.jpg") == 0
 
 
 def test_a_folder_that_only_sounds_like_a_split_states_it_next_to_another_one(tmp_path_factory):
