@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -101,10 +101,10 @@ class Examples(tuple[Example, ...]):
         return gallery(example.small_html() for example in self)
 
 
-def dataset_html(manifest: Manifest, examples: Iterable[Example]) -> str:
-    """Returns a manifest and some images of its dataset as HTML; of a damaged dataset, what is wrong with it."""
+def dataset_html(manifest: Manifest, read: Callable[[], Iterable[Example]]) -> str:
+    """Returns a manifest and the images that `read` returns as HTML; of a damaged dataset, what is wrong with it."""
     try:
-        pictures = gallery(example.small_html() for example in examples)
+        pictures = gallery(example.small_html() for example in read())
     except ShardwrightError as error:
         pictures = line(Markup("<b>Its images cannot be shown:</b>"), isolate(str(error), 400))
     return join([manifest_html(manifest), pictures])

@@ -278,7 +278,7 @@ class ImageDataset:
         """Returns the manifest as HTML, with the first images of the largest split: a random sample of it."""
         from shardwright.dataset.examples import dataset_html
 
-        return dataset_html(self.manifest, self.examples(count=_PICTURES))
+        return dataset_html(self.manifest, lambda: self.examples(count=_PICTURES))
 
     def ledger(self) -> Iterator[LedgerRow]:
         """Yields the result of every input, by key.
