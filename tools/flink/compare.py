@@ -401,20 +401,26 @@ def _differences(local: Path, remote: Path) -> tuple[int, list[str]]:
 
     Left out is the graph's SavedModel: TensorFlow numbers its functions by what the process traced before.
     """
-    names = {
-        str(file.relative_to(root))
-        for root in (local, remote)
+    one, other = _files(local), _files(remote)
+    names = one.keys() | other.keys()
+    differing = (name for name in names if _content(one.get(name)) != _content(other.get(name)))
+    return len(names), sorted(differing)
+
+
+def _files(root: Path) -> dict[str, Path]:
+    """Returns the compared files of a run by their names, without the numbers of executions, which may differ."""
+    return {
+        "/".join((component, output, *file.relative_to(root / component / output).parts[1:])): file
         for component, outputs in _OUTPUTS.items()
         for output in outputs
         for file in (root / component / output).rglob("*")
         if file.is_file() and "transform_fn" not in file.parts
     }
-    return len(names), sorted(name for name in names if _content(local / name) != _content(remote / name))
 
 
-def _content(file: Path) -> bytes | str | None:
+def _content(file: Path | None) -> bytes | str | None:
     """Returns what is compared: TFDV adds numbers in the order of the runner, so the last of 17 digits may differ."""
-    if not file.is_file():
+    if file is None:
         return None
     if file.name != "FeatureStats.pb":
         return file.read_bytes()
