@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import chain, groupby
 
@@ -141,7 +142,9 @@ def moved_notes(options: SplitConfig, surveyed: IngestInput, orders: Mapping[str
         surveyed: the input.
         orders: split -> positions of its images.
     """
-    by_input = _stated_by_input(options, surveyed) if options.method not in (AUTO, PREDEFINED) else None
+    by_input = None
+    with suppress(UsageError):  # Columns that differ: the method is the answer to that question.
+        by_input = _stated_by_input(options, surveyed) if options.method not in (AUTO, PREDEFINED) else None
     if by_input is None:
         return []
     counts = Counter(
@@ -172,22 +175,38 @@ def _stated_by_input(options: SplitConfig, surveyed: IngestInput) -> PredefinedS
 def split_column(surveyed: IngestInput) -> tuple[str, set[str]] | None:
     """Returns the column of the table of labels that states splits by its header and its values, and these splits.
 
-    All its values mean splits, or at least two do: what the others mean is asked. Values that are classes mean these.
+    All its values mean splits, or at least two do: what the others mean is asked. The column of the classes is none.
 
     Returns:
         `None` where there is no such column, or the annotations state splits themselves.
+
+    Raises:
+        UsageError: two columns put an image into different splits, as `is_train` and `is_valid` do; with the readings.
     """
     source = surveyed.source.inner if isinstance(surveyed.source, Exported) else surveyed.source
     if surveyed.survey.splits or not isinstance(source, CsvFormat):
         return None
+    taken = {*source.resolved(surveyed.recipe.input.labels).columns.values(), *surveyed.survey.classes}
+    stating: dict[str, dict[int, str | None]] = {}
     for header in source.header:
-        if may_state_splits(header) and source.header.count(header) == 1:
-            values = {text for _, text in source.column("split.from_column", header)}
-            words = {field_split(header, text) for text in values}
-            known = {word for word in words if word is not None}
-            if known and (known == words or len(known) > 1) and not values <= {*surveyed.survey.classes, ""}:
-                return header, known
-    return None
+        if may_state_splits(header) and source.header.count(header) == 1 and header not in taken:
+            fields = source.column("split.from_column", header)
+            split_of = {image: field_split(header, text) for image, text in fields}
+            words = set(split_of.values())
+            if words != {None} and (None not in words or len(words) > 2):
+                stating[header] = split_of
+    if not stating:
+        return None
+    header, split_of = next(iter(stating.items()))
+    if any(other != split_of for other in stating.values()):
+        raise UsageError(
+            f"split: the columns {shorten(list(map(repr, stating)))} put images into different splits. Write "
+            "one column of train, eval and test, set split.from_column to the one that counts, or split.method: hash."
+        ).with_readings(
+            *(Reading(f"{name!r} counts", {"split.method": PREDEFINED, "split.from_column": name}) for name in stating),
+            Reading("divide all images again, by a hash", {"split.method": HASH}),
+        )
+    return header, {word for word in split_of.values() if word is not None}
 
 
 def _partly_stated(
@@ -341,8 +360,7 @@ def image_groups(options: GroupConfig, surveyed: IngestInput) -> Groups:
     shown = f"the images are {', '.join(keys[:_SHOWN])}. {fix}"
     if not any(result.names):
         raise CheckFailed(f"{where} {none}; {shown}")
-    groups = set(result.names) - {""}
-    if groups <= set(surveyed.survey.classes):
+    if _are_classes(result.names, surveyed):
         raise CheckFailed(f"{where}: the groups are classes, so that each class would be in one split; {shown}")
     if len(keys) >= _MANY and len(set(result.names)) == 1 and not result.refused:
         raise CheckFailed(
@@ -361,3 +379,12 @@ def _by_column(column: str, surveyed: IngestInput) -> Groups:
             result.refused[position] = Refusal(keys[position], CONFLICTING_GROUPS, reason)
         result.names[position] = before or text
     return result
+
+
+def _are_classes(groups: Sequence[str], surveyed: IngestInput) -> bool:
+    """Returns whether the group of each image is its class; groups may have the names of classes by chance."""
+    named = [i for i, group in enumerate(groups) if group]
+    if not {groups[i] for i in named} <= set(surveyed.survey.classes):
+        return False
+    classes = surveyed.labels_of(named)
+    return all(classes[i][0] == groups[i] for i in named)

@@ -355,3 +355,37 @@ def test_photographs_that_are_given_for_their_own_masks(tmp_path):
     raw["input"]["labels"]["path"] = raw["input"]["images"]
     with pytest.raises(UsageError, match="images and masks are in one folder, and no name shows which are masks"):
         run(changed(raw, classes=["road"]), tmp_path / "out")
+
+
+def test_groups_that_have_names_of_classes_by_chance(tmp_path):
+    raw = table(tmp_path, "image,label,clinic", lambda n: f"{n % 2},{n // 2 % 2}")
+    raw["split"] = {"method": "group", "group": {"column": "clinic"}, "salt": "3"}
+    assert run(raw, tmp_path / "out").totals["written"] == COUNT
+
+
+def test_a_column_of_splits_that_has_the_values_of_the_classes(tmp_path):
+    raw = table(tmp_path, "image,label,is_valid", lambda n: f"{n % 2},{n % 4 // 3}")
+    notes = []
+    run(raw, tmp_path / "out", log=notes.append)
+    assert "split: 0 is train, 1 is eval" in notes
+
+
+def test_columns_that_put_an_image_into_different_splits(tmp_path):
+    def flags(n):
+        return f"{'ab'[n // 3 % 2]},{n % 3 == 0},{n % 3 == 1},{n % 3 == 2}"
+
+    raw = table(tmp_path, "image,label,is_train,is_valid,is_test", flags)
+    readings = asked(raw, tmp_path, "'is_train', 'is_valid', 'is_test' put images into different splits")
+    assert [reading.options.get("split.from_column") for reading in readings] == [
+        "is_train",
+        "is_valid",
+        "is_test",
+        None,
+    ]
+
+
+def test_columns_that_say_the_same_are_one(tmp_path):
+    raw = table(
+        tmp_path, "image,label,split,set", lambda n: f"{'ab'[n // 2 % 2]},{SPLITS[n % 4]},{SPLITS[n % 4].upper()}"
+    )
+    assert run(raw, tmp_path / "out").totals["written"] == COUNT
