@@ -64,6 +64,7 @@ _EXAMPLES: dict[str, Any] = {
     "input.labels.features": {"age": "int", "camera": "text"},
     "input.labels.key_regex": r"photo (\d+)",
     "input.labels.threshold": 128,
+    "input.labels.confirmed": ["no_objects"],
     "input.labels.rle.start": 0,
     "input.span": [7, 9],
     "input.version": 2,
