@@ -39,7 +39,15 @@ from shardwright.formats.base import (
     Values,
     shorten,
 )
-from shardwright.formats.classes import MOST_CLASSES, SHOWN_CLASSES, ClassMap, check_names, map_classes, special_label
+from shardwright.formats.classes import (
+    MOST_CLASSES,
+    SHOWN_CLASSES,
+    ClassMap,
+    check_names,
+    check_spellings,
+    map_classes,
+    special_label,
+)
 from shardwright.formats.image_names import is_text
 from shardwright.formats.listed_boxes import SIZES, misread
 from shardwright.formats.object_agreement import ObjectAgreement, box_around
@@ -370,7 +378,14 @@ class ObjectFormat(AnnotationFormat):
 
     def _map_classes(self, used: Mapping[str, str]) -> ClassMap:
         declared = [name for name in dict.fromkeys(self.declared) if special_label(name, self._classes) is None]
-        if self._classes is not None or not declared or not used.keys() <= set(declared):
+        further = [name for name in used if name not in declared]
+        if declared and further and self._classes is None:
+            check_spellings([*declared, *further], self._path)
+            raise UsageError(
+                f"{self._path}: has objects of {shorten(further)} ({used[further[0]]}), and its own list of classes is "
+                f"{shorten(declared, SHOWN_CLASSES)}. Add them there, or list all in input.classes."
+            ).with_readings(Reading("all are classes", {"input.classes": [*declared, *further]}, asked=True))
+        if self._classes is not None or not declared:
             return map_classes(used, self._classes, self.counted_by)
         check_names(dict.fromkeys(declared, self._path))
         shown = {name: f"{name} ({self.ids[name]})" if name in self.ids else name for name in declared}
