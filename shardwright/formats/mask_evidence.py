@@ -500,10 +500,10 @@ class MaskEvidence:
             labels: value -> label.
             threshold: the least value of the only class, or 0.
         """
-        found = {*self.stored.pixels, *self.displayed.pixels}
-        if threshold and any(_level(value, threshold) >= threshold for value in found):
+        there = {*self.stored.pixels, *self.displayed.pixels}
+        if threshold and any(_level(value, threshold) >= threshold for value in there):
             return
-        meant = {labels.get(one) for value in found for one in (value, _color(value))}
+        meant = {labels.get(one) for value in there for one in (value, _color(value))}
         if not threshold and any(label is not None and label >= 0 for label in meant):
             return
         stated, name = self._ids(), self._name()

@@ -19,8 +19,8 @@ from shardwright.config.input import THIS_FRAME, LabelsConfig
 from shardwright.errors import UsageError
 from shardwright.formats.object_content import Content, Thing, corners
 
-# Fewer objects prove nothing; of smaller pictures more are needed, of several images.
-_SEVERAL, _MANY, _IMAGES = 6, 12, 6
+# Fewer objects prove nothing; of smaller pictures more are needed, at several places of several images.
+_SEVERAL, _MANY, _IMAGES, _PLACES = 6, 12, 6, 8
 # Digits of fractions, in pixels; how many objects must be on whole or half pixels in one frame, and may in the other.
 _ROUNDED, _NEARLY_ALL, _HALF = 0.02, 0.9, 0.5
 # Where objects end, as a share of the width and of the height, if they are those of smaller pictures: by one scale.
@@ -65,7 +65,8 @@ def check_frame(images: Iterable[Placed], where: str, options: LabelsConfig) -> 
             "annotated before they were turned? Correct the coordinates. If they are right, set "
             f"input.labels.confirmed: [{THIS_FRAME}]."
         ).with_readings(reading)
-    across, down = np.max(ends, axis=0) if len(ends) >= _MANY and seen >= _IMAGES else (1.0, 1.0)
+    apart = len(ends) >= _MANY and seen >= _IMAGES and len(set(ends)) >= _PLACES
+    across, down = np.max(ends, axis=0) if apart else (1.0, 1.0)
     if max(across, down) <= _SMALLER and abs(across - down) <= _SCALE:
         raise UsageError(
             f"{where}: no object of {len(ends)} in {seen} images reaches beyond {across:.0%} of the width and "

@@ -311,3 +311,31 @@ def test_the_reason_of_images_that_disagreed_states_when(image_input, tmp_path, 
     capsys.readouterr()
     assert main([*call, "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["other_keys"] == ["001.jpg"]
+
+
+@pytest.mark.parametrize(
+    ("rows", "fact", "match"),
+    [
+        ([f"{n:03d}.jpg," for n in range(8)], "no_objects", "none of 8 images has a class"),
+        ([f"{n:03d}.jpg,Fish" for n in range(8)], "other_classes", "names Fish, and no Sugar, which the dataset has"),
+        (
+            [*(f"{n:03d}.jpg,{('Fish', 'Sugar')[n % 2]}" for n in range(8)), *(f"x{n}.jpg,Fish" for n in range(5))],
+            "absent_images",
+            "5 of 13 names are of no image: x0.jpg",
+        ),
+    ],
+    ids=["empty", "classes", "names"],
+)
+def test_annotations_of_something_else(image_input, tmp_path, rows, fact, match, capsys):
+    raw = image_input(tmp_path / "in", layout="label_csv", images=8)
+    table = tmp_path / "in/labels.csv"
+    table.write_text("\n".join(["image,label", *(f"{n:03d}.jpg,{('Fish', 'Sugar')[n % 2]}" for n in range(8))]) + "\n")
+    raw["input"].pop("classes", None)
+    raw["input"]["labels"]["multi_label"] = True
+    run(raw, tmp_path / "ds", workers=1)
+    (tmp_path / "new.csv").write_text("\n".join(["image,label", *rows]) + "\n")
+    call = ["relabel", str(tmp_path / "ds"), str(tmp_path / "new.csv"), "--out", str(tmp_path / "new")]
+    assert main(call) == 2
+    assert match in capsys.readouterr().err
+    assert not (tmp_path / "new").exists()
+    assert main([*call, "--confirmed", fact]) == 0 or fact == "no_objects"
