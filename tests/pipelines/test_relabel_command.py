@@ -316,7 +316,6 @@ def test_the_reason_of_images_that_disagreed_states_when(image_input, tmp_path, 
 @pytest.mark.parametrize(
     ("rows", "fact", "match"),
     [
-        ([f"{n:03d}.jpg," for n in range(8)], "no_objects", "none of 8 images has a class"),
         ([f"{n:03d}.jpg,Fish" for n in range(8)], "other_classes", "names Fish, and no Sugar, which the dataset has"),
         (
             [*(f"{n:03d}.jpg,{('Fish', 'Sugar')[n % 2]}" for n in range(8)), *(f"x{n}.jpg,Fish" for n in range(5))],
@@ -324,7 +323,7 @@ def test_the_reason_of_images_that_disagreed_states_when(image_input, tmp_path, 
             "5 of 13 names are of no image: x0.jpg",
         ),
     ],
-    ids=["empty", "classes", "names"],
+    ids=["classes", "names"],
 )
 def test_annotations_of_something_else(image_input, tmp_path, rows, fact, match, capsys):
     raw = image_input(tmp_path / "in", layout="label_csv", images=8)
@@ -338,4 +337,17 @@ def test_annotations_of_something_else(image_input, tmp_path, rows, fact, match,
     assert main(call) == 2
     assert match in capsys.readouterr().err
     assert not (tmp_path / "new").exists()
-    assert main([*call, "--confirmed", fact]) == 0 or fact == "no_objects"
+    assert main([*call, "--confirmed", fact]) == 0
+
+
+def test_annotations_that_are_all_empty(image_input, tmp_path, capsys):
+    run(image_input(tmp_path / "in", layout="image_label", images=8), tmp_path / "ds", workers=1)
+    classes = ImageDataset.open(tmp_path / "ds").manifest.classes
+    rows = [f"{n:03d}.jpg_{name}," for n in range(8) for name in classes]
+    (tmp_path / "new.csv").write_text("\n".join(["Image_Label,EncodedPixels", *rows]) + "\n")
+    call = ["relabel", str(tmp_path / "ds"), str(tmp_path / "new.csv"), "--out", str(tmp_path / "new")]
+    assert main(call) == 2
+    assert "new.csv: none of 8 images has a class: all annotations are empty" in capsys.readouterr().err
+    assert not (tmp_path / "new").exists()
+    assert main([*call, "--confirmed", "no_objects"]) == 0
+    assert not any(example["image/class/label"].size for example in examples(tmp_path / "new").values())
