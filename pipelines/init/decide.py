@@ -109,9 +109,12 @@ def _without_annotations(
     failed.sort(key=lambda trial: _is_likely(str(trial.path)), reverse=True)
     errors = list(dict.fromkeys(str(trial.error) for trial in failed))
     unlikely = found is None or is_in_one_place(found) or any(map(is_place, found.surveyed.survey.classes))
+    # A tool has written a file for each image.
+    of_tool = any(is_folder(absolute(str(trial.path))) and not has_images(str(trial.path)) for trial in failed)
+    of_tool = of_tool or (inventory is not None and 2 * len(failed) >= len(inventory.images))
     try:
-        asked = alone.error is not None and {one.meaning for one in alone.error.readings} - {IMAGES_ALONE.meaning}
-        if errors and unlikely and not asked and has_images(place):
+        asked = alone.error is not None and any(EXCLUDE in one.options for one in alone.error.readings)
+        if errors and (of_tool or (unlikely and not asked)) and has_images(place):
             problem = f"{place}: its annotations cannot be read, and its folders are not classes."
             fix = "Where these are no annotations, move them out of the folder, or name the right ones after it."
             raise UsageError(f"{problem} {' '.join(errors[:_MOST_ERRORS])} {fix}")

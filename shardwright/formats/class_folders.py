@@ -23,8 +23,7 @@ from __future__ import annotations
 
 import re
 from abc import abstractmethod
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
 from typing import Any, NamedTuple
 
 from shardwright.config.limited_pattern import LimitedPattern
@@ -195,7 +194,7 @@ class ClassFolders(KeyFormat):
         ]
         # `test/unknown` holds images to predict.
         readings = readings[::-1] if len(further) == 1 else readings
-        if pattern := _common_names([*learned, *further], len(learned)):
+        if pattern := _common_names(learned, further):
             readings.insert(0, Reading("numbers before the names, and plurals, are no part of them", pattern))
         raise UsageError(
             f"input.labels: the folders of the splits are not the same classes: train has {shorten(sorted(learned))}, "
@@ -209,17 +208,20 @@ class ClassFolders(KeyFormat):
         return "no_class_folder", "the image is not in a class folder; move it into one"
 
 
-def _common_names(labels: Sequence[str], most: int) -> dict[str, str]:
+def _common_names(learned: Collection[str], further: Collection[str]) -> dict[str, str]:
     """Returns the options by which splits that spell the same classes in two ways have one name for each, if they do.
 
     Args:
-        labels: the folders of all splits.
-        most: how many of them are those of one split, and different classes.
+        learned: the folders of the split to learn from, which are different classes.
+        further: those of other splits that it lacks.
     """
-    plain = {label: re.sub(f"^{_NUMBERED}", "", label) for label in labels}
+    plain = {label: re.sub(f"^{_NUMBERED}", "", label) for label in (*learned, *further)}
     names = {name for name in plain.values() if not any(_is_plural(name, other) for other in plain.values())}
-    shared = Counter(next(one for one in names if one == name or _is_plural(name, one)) for name in plain.values())
-    if len(names) > most or min(shared.values()) < 2:
+    name_of = {
+        label: next(one for one in names if one == name or _is_plural(name, one)) for label, name in plain.items()
+    }
+    known = {name_of[label] for label in learned}
+    if len(known) < len(learned) or not {name_of[label] for label in further} <= known:
         return {}
     # Of two names that one label may begin with, the longer one.
     either = "|".join(map(re.escape, sorted(names, key=lambda name: (-len(name), name))))

@@ -156,7 +156,8 @@ def _pair(folders: Sequence[str]) -> dict[str, str]:
         return pairs
     # `Slide_01` and `GT_01`: the rest of both kinds of names is the same.
     others = [folder for folder in folders if folder not in masks]
-    rests = [_between(list(some)) for some in (masks, others)] if len(masks) == len(others) > 1 else [{}]
+    together = len(near) == 1 and len(masks) == len(others) > 1
+    rests = [_between(list(some)) for some in (masks, others)] if together else [{}]
     return (
         {rests[0][rest]: rests[1][rest] for rest in rests[0]}
         if rests[0] and rests[0].keys() == rests[-1].keys()
@@ -526,7 +527,8 @@ def _may_be_classes(layout: MaskLayout, labels: set[str]) -> bool:
     if layout.objects:
         return True
     if layout.name.startswith(_FOLDER):
-        return not all(is_split_folder(label) or MASK_WORDS.fullmatch(label) for label in labels)
+        no_class = MASK_WORDS.fullmatch if layout.name.endswith(_ADDED) else is_split_folder
+        return not all(map(no_class, labels))
     return len(labels) > 1 and not any(f"_{label}" in SUFFIXES or numbered_suffix(f"_{label}") for label in labels)
 
 

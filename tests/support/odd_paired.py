@@ -77,8 +77,6 @@ def fields(i: int) -> dict[str, Any]:
         "pranet": ("CVC-300", "Kvasir")[i // 4],
         "lidc": i % 2,
         "loveda": ("Train", "Val")[i > 5],
-        "refuge": ("Glaucoma", "Non-Glaucoma")[i % 2],
-        "rg": "gn"[i % 2],
         "oem": ("aachen", "zanzibar")[i // 4],
         "fss": ("abacus", "acorn")[i // 4],
         "duts": ("TR", "TE")[i > 5],
@@ -341,17 +339,6 @@ ROWS = {
             "labels-vk/im000{i}.vk.png": binary(1),
         },
         ONE,
-        {},
-    ),
-    "REFUGE": (
-        "https://refuge.grand-challenge.org",
-        {
-            "Training400/{refuge}/{rg}000{i}.jpg": PHOTO,
-            "Annotation-Training400/Disc_Cup_Masks/{refuge}/{rg}000{i}.bmp": lambda i: np.array(
-                [255, 128, 0], np.uint8
-            )[indices(i)],
-        },
-        _numbers((128, 0)),
         {},
     ),
     "CoNSeP": (
