@@ -20,7 +20,7 @@ def name_of(page: Path) -> str:
     return str(page.relative_to(ROOT))
 
 
-@pytest.mark.parametrize("page", [*pages(), ROOT / "benchmarks/README.md", ROOT / "benchmarks/NOTES.md"], ids=name_of)
+@pytest.mark.parametrize("page", [*pages(), ROOT / "benchmarks/README.md", ROOT / "benchmarks/NOTES.md", ROOT / "benchmarks/CLOUD_SETTINGS.md"], ids=name_of)
 def test_links_lead_somewhere(page: Path) -> None:
     text = without_code(page.read_text(encoding="utf-8"))
     links = re.findall(r"\]\((?!https?:|mailto:)([^)#\s]*)#?([^)\s]*)\)", text)
@@ -44,6 +44,24 @@ def test_the_code_names_pages_that_exist() -> None:
         if leads_nowhere(ROOT / "docs" / page, "", anchor)
     ]
     assert not wrong
+
+
+@pytest.mark.parametrize(
+    ("html", "found"),
+    [
+        ("<tbody><tr><td></td>\n<td></td></tr></tbody>", "a table without rows is shown as text"),
+        ("<p>| a task that fails | runs again |</p>", "a row of a table is shown as text"),
+        ("<p>see [Kubeflow](kubeflow.md)</p>", "a link is shown as text"),
+        ("<li>`--raw` leaves names</li>", "code or bold text is shown as text"),
+        ('<div class="highlight"><pre><code>`--raw` leaves names as they are.\n</code></pre></div>', "text is shown as code"),
+        ("<table><tbody><tr><td><code>a | `b`</code></td></tr></tbody></table><p>a</p>", ""),
+    ],
+)
+def test_the_site_is_refused_where_markdown_failed(html: str, found: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(ROOT / "tools"))
+    import site_hooks
+
+    assert site_hooks.unread_markup(html) == ([found] if found else [])
 
 
 def test_drawings_are_those_of_the_code_and_every_picture_is_shown() -> None:

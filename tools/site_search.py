@@ -44,7 +44,7 @@ TERMS: dict[str, str] = {
     "unbalanced classes": "how-to/training.html#class-weights-for-unbalanced-classes",
     "custom model": "how-to/own-model.html",
     "own model": "how-to/own-model.html",
-    "what is shardwright": "faq.html",
+    "what is shardwright": "index.html",
     "first dataset": "get-started/first-dataset.html",
     "mlflow": "how-to/own-model.html",
     "onnx": "how-to/predict.html",
@@ -97,12 +97,12 @@ TERMS: dict[str, str] = {
     "40 of 400 images have no row in train.csv": "reference/messages.html#images-have-no-row-in",
     "Killed": "reference/messages.html#killed-exit-code-137",
     # Questions of people who know the field, in its words.
-    "train on a TPU": "how-to/dry-run.html#preflight-check-a-training-before-you-rent-a-tpu",
-    "object detection": "faq.html#can-i-train-an-object-detection-model",
+    "train on a TPU": "how-to/preflight.html",
+    "object detection": "how-to/other-programs.html#boxes-a-detector",
     "pretrained weights": "how-to/training.html#fine-tune-pretrained-weights",
     "early stopping": "how-to/training.html#options",
     "confusion matrix": "how-to/training.html#evaluation",
-    "dicom": "faq.html",
+    "dicom": "formats/index.html",
 }
 
 

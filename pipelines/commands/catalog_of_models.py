@@ -187,7 +187,7 @@ MODEL = {
         "check on a CPU whether a training on TPUs would work",
         "Checks batch, hosts, memory, shapes and the loader against a slice. Exit code 1 if it would not work.",
         "preflight photos.yaml --tpu v5e-2x4",
-        "how-to/dry-run.md#preflight-check-a-training-before-you-rent-a-tpu",
+        "how-to/preflight.md",
         (
             *CONFIG,
             arg("--tpu", "SLICE", "generation and topology, v5e-2x4", required=True),

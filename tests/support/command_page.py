@@ -115,7 +115,7 @@ def _row(action: argparse.Action) -> str:
     text = (action.help or "").replace("%(default)s", str(action.default)).replace("%%", "%").replace("|", "\\|")
     needed = "required" if action.required and action.option_strings else ""
     # The help of an option without a value, or with an own default, contains what is needed.
-    plain = action.nargs == 0 or action.default in (None, argparse.SUPPRESS, [], ()) or "default" in text
+    plain = action.nargs == 0 or action.default in (None, argparse.SUPPRESS, "", [], ()) or "default" in text
     return f"| {_written(action)} | {needed or ('' if plain else f'`{action.default}`')} | {text} |"
 
 
