@@ -1,4 +1,4 @@
-"""Hooks of mkdocs (`mkdocs.yml`): ranks in the search, what stands beside a page, dark pictures, Markdown that failed."""
+"""Hooks of mkdocs (`mkdocs.yml`): ranks in the search, what is beside a page, dark pictures, failed Markdown."""
 
 import logging
 import re
