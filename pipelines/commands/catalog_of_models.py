@@ -100,7 +100,8 @@ MODEL = {
     ),
     "try": Entry(
         "try a model in the browser",
-        "Serves one page, by default on this machine only: drop photographs on it, and see masks or classes. Ctrl-C ends it.",
+        "Serves one page, by default on this machine only: drop photographs on it, and see masks or classes. Ctrl-C "
+        "ends it.",
         "try runs/photos",
         "how-to/predict.md#try-a-model-in-the-browser",
         (

@@ -130,7 +130,9 @@ class JobSetConfig(Section):
     """The JobSet that trains on a slice of several hosts."""
 
     queue: str | None = option(None, form=NAME, help="Local queue of Kueue that admits it.")
-    service_account: str | None = option(None, form=NAME, help="Service account of its pods; by default that of the namespace.")
+    service_account: str | None = option(
+        None, form=NAME, help="Service account of its pods; by default that of the namespace."
+    )
     max_restarts: int = option(
         3,
         least=0,
