@@ -32,7 +32,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from shardwright.config.input import THIS_FRAME, LabelsConfig, RleConfig
+from shardwright.config.input import SAME_MASKS, THIS_FRAME, LabelsConfig, RleConfig
 from shardwright.dataset.manifest import IGNORED
 from shardwright.errors import Reading, UsageError
 from shardwright.formats.base import IGNORE, Survey
@@ -56,6 +56,8 @@ _CLEAR, _CONTRARY, _EDGES = 1.3, 2.0, 100
 _SMALLER = 0.8
 # Codes that fit one meaning only must be that many, and that many times as many as those that fit the other only.
 _SEVERAL, _MAJORITY = 3, 10
+# So many images with the same mask, one run of at most two pixels, are no chance.
+_MANY, _PAIR = 10, 2
 _NO_MASK = "-1"
 # What programs write for a missing value, and people for no pixels, in small letters without white space.
 _WORDS = frozenset(
@@ -103,6 +105,8 @@ class RleCsv(CsvFormat):
         self._lines_of_words: dict[str, int] = {}
         self._other_texts = 0
         self._starts_at_0: list[int] = []
+        self._rows_without_mask = 0
+        self._masks: set[str] = set()
         self._surveys = False
         self._ignores = record is not None and record.ignored
         self._known_classes = {*(given.classes or ()), *([IGNORED] if self._ignores else [])}
@@ -141,8 +145,13 @@ class RleCsv(CsvFormat):
         if self._lines_of_words and self._other_texts:
             # Further fields are no codes, so nothing says what a word means.
             self._words, self._lines_of_words, self._starts_at_0 = frozenset(), {}, []
+            self._rows_without_mask = 0
             survey = super().survey()
         self._agreement.check(self._path, self._options, masks=True)
+        self._check_placeholder(sum(survey.listed))
+        if self._rows_without_mask >= _SEVERAL and self._record is None:
+            # A table that states which images have no mask says nothing of those that it does not name.
+            self.unlisted = "fail"
         survey.ignore = self._ignores
         for word, line in self._lines_of_words.items():
             note = f"run lengths: {word!r} means no mask, since all other fields are codes (the first is row {line})"
@@ -153,6 +162,9 @@ class RleCsv(CsvFormat):
 
     def _look(self, image: int, annotation: RawAnnotation) -> str:
         text = annotation.text
+        self._rows_without_mask += not text
+        if text and len(self._masks) < _SEVERAL:
+            self._masks.add(text)
         if not text or self.dialect.runs == COUNTS:
             return ""
         # All but a few texts have no 0 at all: no need to read their numbers.
@@ -164,6 +176,18 @@ class RleCsv(CsvFormat):
             numbers = read_numbers(text)
             self._other_texts += numbers is None or len(numbers) % 2
         return ""
+
+    def _check_placeholder(self, images: int) -> None:
+        """Raises `UsageError` where all masks are one pixel or two, the same in all images, as in a sample submission."""
+        numbers = read_numbers(next(iter(self._masks))) if len(self._masks) == 1 else None
+        alike = numbers is not None and len(numbers) == _PAIR and int(numbers[1]) <= _PAIR
+        if alike and images >= _MANY and SAME_MASKS not in self._options.confirmed:
+            mask = next(iter(self._masks))
+            raise UsageError(
+                f"{self._path}, column {self.mask_column!r}: all masks of {images:,} images are {mask!r}, as in a sample "
+                "submission. Give the file with the annotations. If the masks are right, set "
+                f"input.labels.confirmed: [{SAME_MASKS}]."
+            ).with_readings(self._options.confirming(SAME_MASKS, "all images have this mask"))
 
     def _count_from_0(self, survey: Survey) -> None:
         """Takes starts of 0, anywhere in the table, as evidence that they count from 0.
