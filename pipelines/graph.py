@@ -145,7 +145,14 @@ def build_nodes(config: Config, inputs: GraphInputs) -> list[BaseNode]:
 
     checked = [example_gen, statistics_gen, import_schema, infer_schema, validator, report, gate]
     nodes = [*checked, transform, resolver, train, evaluate, pusher]
-    _set_beam_options(config, nodes)
+    beam_steps = [step.name for step in STEPS if step.uses_beam]
+    by_name = {node.id: node for node in nodes}
+    for name, options in config.beam.per_component.items():
+        if name not in beam_steps:
+            raise ConfigError(
+                f"beam.per_component.{name}", "no component of that name runs on Beam", f"Use: {', '.join(beam_steps)}."
+            )
+        by_name[name].with_beam_pipeline_args(beam_args([*config.beam.options, *options]))
     return nodes if inputs.resolver is None else [inputs.resolver, *nodes]
 
 
@@ -164,14 +171,3 @@ def _features_with_statistics(schema_text: str) -> list[str]:
     """Returns all features but pixel bytes and run lengths, whose statistics cost time and mean nothing."""
     schema = parse_schema(schema_text, "schema")
     return sorted(f.name for f in schema.feature if f.name != "image/encoded" and not f.name.endswith("/rle"))
-
-
-def _set_beam_options(config: Config, nodes: list[BaseNode]) -> None:
-    beam_steps = [step.name for step in STEPS if step.uses_beam]
-    by_name = {node.id: node for node in nodes}
-    for name, options in config.beam.per_component.items():
-        if name not in beam_steps:
-            raise ConfigError(
-                f"beam.per_component.{name}", "no component of that name runs on Beam", f"Use: {', '.join(beam_steps)}."
-            )
-        by_name[name].with_beam_pipeline_args(beam_args([*config.beam.options, *options]))

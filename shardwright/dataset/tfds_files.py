@@ -54,7 +54,15 @@ def tfds_files(manifest: Manifest, *, labeled: bool) -> dict[str, str]:
     templates = [_template(shards) for shards in _by_split(manifest).values()]
     if None in templates or not templates:
         return {}
-    features = _features(manifest, labeled)
+    ours = {stored: name for name, stored in manifest.names.items()}
+    masks = {mask_feature(name): f"Mask of the class {name}" for name in manifest.classes} | (
+        {mask_feature(IGNORED): "Pixels that neither loss nor metric counts"} if manifest.ignores else {}
+    )
+    areas = {name.removesuffix(RLE) + AREA for name in masks}
+    features = {
+        stored: _feature(manifest, ours.get(stored, stored), stored, kind, labeled, masks, areas)
+        for stored, kind in sorted(manifest.features.items())
+    }
     structure = {**_typed("features_dict.FeaturesDict"), "featuresDict": {"features": features}}
     text = f"{manifest.task}, {manifest.kind}, fingerprint {manifest.fingerprint}."
     info: dict[str, Any] = {
@@ -106,19 +114,6 @@ def _template(shards: Sequence[ShardInfo]) -> str | None:
         if found and made == paths and not {"{", "}"} & {*before, *after}:
             return f"{before}{name}{after}"
     return paths[0] if of == 1 and not {"{", "}"} & {*paths[0]} else None
-
-
-def _features(manifest: Manifest, labeled: bool) -> dict[str, _Feature]:
-    """Returns stored name -> feature of every feature of the records."""
-    ours = {stored: name for name, stored in manifest.names.items()}
-    masks = {mask_feature(name): f"Mask of the class {name}" for name in manifest.classes} | (
-        {mask_feature(IGNORED): "Pixels that neither loss nor metric counts"} if manifest.ignores else {}
-    )
-    areas = {name.removesuffix(RLE) + AREA for name in masks}
-    return {
-        stored: _feature(manifest, ours.get(stored, stored), stored, kind, labeled, masks, areas)
-        for stored, kind in sorted(manifest.features.items())
-    }
 
 
 def _feature(
