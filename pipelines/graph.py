@@ -110,7 +110,13 @@ def build_nodes(config: Config, inputs: GraphInputs) -> list[BaseNode]:
     example_gen = ImageExampleGen.of_source(source)
     examples = example_gen.outputs["examples"]
 
-    statistics_gen = StatisticsGen(examples, _features_with_statistics(inputs.schema_text), allow_absent=True)
+    # But pixel bytes and run lengths, whose statistics cost time and mean nothing.
+    features = parse_schema(inputs.schema_text, "schema").feature
+    statistics_gen = StatisticsGen(
+        examples,
+        sorted(f.name for f in features if f.name != "image/encoded" and not f.name.endswith("/rle")),
+        allow_absent=True,
+    )
     statistics = statistics_gen.outputs["statistics"]
     if inputs.schema_file:
         import_schema: BaseNode = tfx.components.ImportSchemaGen(schema_file=inputs.schema_file)
@@ -165,9 +171,3 @@ def _drift(config: Config, inputs: GraphInputs) -> Any:
         drift = replace(drift, reference=config.resolve(drift.reference))
     # On this machine the environment has the location of the reference: cache keys contain no paths.
     return drift_checks(drift, config.gate.skew, with_location=not inputs.schema_file)
-
-
-def _features_with_statistics(schema_text: str) -> list[str]:
-    """Returns all features but pixel bytes and run lengths, whose statistics cost time and mean nothing."""
-    schema = parse_schema(schema_text, "schema")
-    return sorted(f.name for f in schema.feature if f.name != "image/encoded" and not f.name.endswith("/rle"))
