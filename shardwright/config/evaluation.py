@@ -58,9 +58,8 @@ class DriftConfig(_Comparison):
     PATH: ClassVar[str] = "gate.drift"
 
     reference: str = option(
-        help="A dataset, folder or URL; relative paths start from the folder the command is called in. `blessed` "
-        "stands for the dataset of the baseline model (`shardwright.ingest.baseline`) in configurations of "
-        "`shardwright run` and `shardwright compile`; in a TFX pipeline of your own give a path."
+        help="A dataset, folder or URL. `blessed`, for `shardwright run` and `shardwright compile`, is the dataset of "
+        "the last pushed model; in a TFX pipeline of your own, give a path."
     )
     images: int = option(2000, least=20, help="How many of each dataset are compared.")
     alpha: float = option(
