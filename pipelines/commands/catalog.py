@@ -1,6 +1,6 @@
 """All commands of `shardwright` in the groups of the help: summary, description, example, page, options, and its code.
 
-The parsers, the completion scripts and the reference page are made of it, without importing the code of a command.
+The parsers and the reference page are made of it, without importing the code of a command.
 """
 
 from __future__ import annotations
@@ -113,13 +113,6 @@ START = {
             arg("page", "PAGE", "page such as how-to/predict, or a word (default: list all pages)", nargs="?"),
             arg("section", "SECTION", "anchor of a heading on it, or another word", nargs="?"),
         ),
-    ),
-    "completion": Entry(
-        "print a shell's completion script",
-        "It completes commands, options and values.",
-        "completion bash > ~/.local/share/bash-completion/completions/shardwright",
-        "get-started/installation.md#shell-completion",
-        (choice("shell", ("bash", "zsh", "fish"), "the shell that you use"),),
     ),
 }
 DATA = {

@@ -251,7 +251,11 @@ def decide(
                 decision.rows[i] = _duplicate(keys, rule, i, int(members[0]))
                 decision.kept[i] = int(members[0])
                 alive[i] = False
-    decision.clusters = _clusters(rules, alive)
+    joined = UnionFind(len(alive))
+    for rule in rules:
+        joined.join(np.arange(len(alive)), rule.firsts)
+    for number, members in enumerate(groups_of(joined.firsts(), alive)):
+        decision.clusters[members] = number
     return decision
 
 
@@ -262,17 +266,6 @@ def groups_of(firsts: Positions, alive: npt.NDArray[np.bool_]) -> Iterator[Posit
     order = crowded[np.argsort(firsts[crowded], kind="stable")]
     if len(order):
         yield from np.split(order, np.flatnonzero(np.diff(firsts[order])) + 1)
-
-
-def _clusters(rules: Sequence[DuplicateRule], alive: npt.NDArray[np.bool_]) -> Positions:
-    groups = UnionFind(len(alive))
-    everyone = np.arange(len(alive))
-    for rule in rules:
-        groups.join(everyone, rule.firsts)
-    clusters = np.full(len(alive), -1)
-    for number, members in enumerate(groups_of(groups.firsts(), alive)):
-        clusters[members] = number
-    return clusters
 
 
 def _duplicate(keys: Sequence[str], rule: DuplicateRule, image: int, kept: int) -> DuplicateRow:
