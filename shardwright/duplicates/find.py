@@ -220,7 +220,7 @@ def decide(
         keys: sorted keys of all inputs.
         alive: which of them are going to be written so far.
         rules: the ways in which images can be the same, the strictest first.
-        conflicts: what to do where labels within a group disagree: `report`, `keep`, `reject` the whole group, or `fail`.
+        conflicts: what to do where labels within a group disagree: `report`, `keep`, `reject` the group, or `fail`.
         predefined: whether the input states the split of each image, so that groups may be in several.
 
     Raises:

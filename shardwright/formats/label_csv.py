@@ -75,8 +75,8 @@ class LabelTable(CsvFormat):
         raise UsageError(
             f"{self._path}: {len(differing):,} of {in_folders:,} images that are in folders called after classes have "
             f"another class here; the first is {self._images.keys[first]}, which is {label!r} by row "
-            f"{self._first_line[first]}. Give the right table, or set input.labels: {{format: {CLASS_FOLDERS}}}. If the "
-            f"table is right, set input.labels.confirmed: [{OTHER_FOLDERS}]."
+            f"{self._first_line[first]}. Give the right table, or set input.labels: {{format: {CLASS_FOLDERS}}}. If "
+            f"the table is right, set input.labels.confirmed: [{OTHER_FOLDERS}]."
         ).with_readings(
             self._label_options.confirming(OTHER_FOLDERS, "the table is right"),
             Reading("the folder of an image is its class", {"input.labels": {"format": CLASS_FOLDERS}}),

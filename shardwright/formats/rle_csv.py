@@ -178,14 +178,14 @@ class RleCsv(CsvFormat):
         return ""
 
     def _check_placeholder(self, images: int) -> None:
-        """Raises `UsageError` where all masks are one pixel or two, the same in all images, as in a sample submission."""
+        """Raises `UsageError` where all images have the same one or two pixels, as in a sample submission."""
         numbers = read_numbers(next(iter(self._masks))) if len(self._masks) == 1 else None
         alike = numbers is not None and len(numbers) == _PAIR and int(numbers[1]) <= _PAIR
         if alike and images >= _MANY and SAME_MASKS not in self._options.confirmed:
             mask = next(iter(self._masks))
             raise UsageError(
-                f"{self._path}, column {self.mask_column!r}: all masks of {images:,} images are {mask!r}, as in a sample "
-                "submission. Give the file with the annotations. If the masks are right, set "
+                f"{self._path}, column {self.mask_column!r}: all masks of {images:,} images are {mask!r}, as in a "
+                "sample submission. Give the file with the annotations. If the masks are right, set "
                 f"input.labels.confirmed: [{SAME_MASKS}]."
             ).with_readings(self._options.confirming(SAME_MASKS, "all images have this mask"))
 
