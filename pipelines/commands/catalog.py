@@ -395,7 +395,7 @@ CHANGE = {
     ),
     "export": Entry(
         "write a dataset back as images, masks and a CSV",
-        "An ingest reads the files back without an option.",
+        "An ingest reads the files back; names that begin like formulas need --raw.",
         "export datasets/photos --out files",
         "how-to/export.md",
         (

@@ -64,8 +64,9 @@ from shardwright.masks.rle import Runs, area
 from shardwright.running.progress import counted
 from shardwright.staging.staging import RecordResult
 from shardwright.storage import is_remote
-from shardwright.tfrecords.encode import FeatureValue, byte_strings, ints, pack_arrays
+from shardwright.tfrecords.encode import FeatureValue, PackedInts, byte_strings, ints
 from shardwright.tfrecords.lazy_example import LazyExample, ReplacedFeatures
+from shardwright.tfrecords.wire import pack_int64_lists
 
 AUTO, EMPTY, REJECT, FAIL, UNCHANGED = "auto", "empty", "reject", "fail", "keep"
 _WAYS = (AUTO, EMPTY, REJECT, FAIL, UNCHANGED)
@@ -120,7 +121,7 @@ def relabel(
         _check_classes(labels, named, manifest, read_as)
     rows: dict[str, list[Annotation]] = {}
     for annotation in source.annotations():
-        row = annotation._replace(values={})
+        row = annotation._replace(values={}) if annotation.values else annotation
         rows.setdefault(keys[annotation.image], []).append(row)
     rejected = {key: (UNLISTED, f"{os.path.basename(labels)} has no row for it") for key in missing if way == REJECT}
     rejected |= {keys[i]: (refusal.code, refusal.reason) for i, refusal in survey.rejected.items()}
@@ -344,6 +345,14 @@ class AnnotatedRecords:
         """Names of the masks: the classes, and then the ignored pixels; empty without masks."""
         return (*self.classes, *([IGNORED] if self.ignore else [])) if self.labels == MASKS else ()
 
+    @cached_property
+    def _mask_features(self) -> list[tuple[str, str]]:
+        return [(mask_feature(name), mask_feature(name, AREA)) for name in self.names]
+
+    @cached_property
+    def _texts(self) -> list[bytes]:
+        return [name.encode("utf-8") for name in self.classes]
+
     def changes(self, manifest: Manifest) -> dict[str, Any]:
         """Returns `Derived.changes` of a dataset whose records get such annotations."""
         kept = {name: kind for name, kind in manifest.features.items() if not name.startswith(MASK_PREFIX)}
@@ -362,14 +371,19 @@ class AnnotatedRecords:
         features: dict[str, FeatureValue] = {}
         if masks:
             labels = [label for label, runs in enumerate(masks[: len(self.classes)]) if len(runs)]
-        for name, runs in zip(self.names, masks, strict=True):
-            features[mask_feature(name)] = ints(runs.reshape(-1))
-            features[mask_feature(name, AREA)] = area(runs)
+        packed = pack_int64_lists([runs.reshape(-1) for runs in masks])
+        for (rle_name, area_name), runs, numbers in zip(self._mask_features, masks, packed, strict=True):
+            features[rle_name], features[area_name] = PackedInts(numbers), area(runs)
         features["image/class/label"] = ints(labels)
-        features["image/class/text"] = byte_strings([self.classes[label].encode("utf-8") for label in labels])
-        features = pack_arrays(features)
-        pieces = example.replaced(lambda name: name.startswith(MASK_PREFIX) or name in _OF_CLASSES, features)
-        return RecordResult(key, pieces, values=ReplacedFeatures(example, features))
+        features["image/class/text"] = byte_strings([self._texts[label] for label in labels])
+        return RecordResult(
+            key, example.replaced(_of_annotations, features), values=ReplacedFeatures(example, features)
+        )
+
+
+def _of_annotations(name: str) -> bool:
+    """Returns whether a feature of a name is replaced."""
+    return name.startswith(MASK_PREFIX) or name in _OF_CLASSES
 
 
 class _Writer:

@@ -324,8 +324,11 @@ def _one_class(table: Table, known: Collection[str], classes: Mapping[str, int |
             f"{table.path}: no column of classes was found; is it {likely!r}? Name it by "
             "input.labels.columns.label, or write the only class there is into input.classes."
         ).with_readings(
-            *(readings or [Reading(f"the column {likely!r} has the classes", {"input.labels.columns.label": likely})]),
+            readings[0]
+            if readings
+            else Reading(f"the column {likely!r} has the classes", {"input.labels.columns.label": likely}),
             Reading("all masks are of one class", {"input.classes": [_ONE_CLASS]}),
+            *readings[1:],
         )
     return _ONE_CLASS
 
