@@ -25,7 +25,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import NamedTuple
@@ -42,8 +42,8 @@ from shardwright.formats.object_agreement import ObjectAgreement, box_around
 from shardwright.formats.object_content import corner_box
 from shardwright.formats.object_values import ObjectError, read_text_size
 from shardwright.formats.rows import CsvFormat, RawAnnotation, TableInput
-from shardwright.formats.table_values import class_readings, describes_object
-from shardwright.formats.tables import IMAGE, IMAGE_LABEL, LABEL, MASK, Table, TableRow, reduce_header, size_columns
+from shardwright.formats.table_values import only_class
+from shardwright.formats.tables import IMAGE, IMAGE_LABEL, LABEL, MASK, TableRow, reduce_header, size_columns
 from shardwright.images.boxes import Box
 from shardwright.masks.dialects import ABSOLUTE, COCO, COLUMN, COUNTS, RELATIVE, ROW, SIIM, Dialect, dialect_of_header
 from shardwright.masks.rle import RleError, Runs, area, perimeter, read_numbers
@@ -65,7 +65,6 @@ _WORDS = frozenset(
 )
 _LONGEST_WORD = 8
 _ENCODED_PIXELS = "encodedpixels"
-_ONE_CLASS = "mask"
 # Published sets by the headers of image, class and mask, reduced to letters and digits, and those in row order.
 _SETS = {
     ("id", "", "rlemask"): "TGS salt",
@@ -74,10 +73,6 @@ _SETS = {
     ("id", "class", "segmentation"): "UW-Madison",
 }
 _BY_ROW = ("Carvana", "Sartorius", "UW-Madison")
-# Columns next to image and mask that are not a class of the mask: those of Data Science Bowl's and Sartorius' tables.
-_DESCRIBING = frozenset(
-    ("height", "width", "usage", "celltype", "platetime", "sampledate", "sampleid", "elapsedtimedelta")
-)
 # What a row may state beside its mask.
 _BESIDE: tuple[str, str] = ("bbox", "area")
 _NOTHING: list[int | None] = [None, None]
@@ -120,7 +115,7 @@ class RleCsv(CsvFormat):
         if LABEL not in columns and IMAGE_LABEL not in columns:
             # A column that is named as a caption or a feature is not a class.
             known = [table.header[i] for i in (*columns.values(), *given.found.captions)] + given.further.named
-            self.one_class = _one_class(table, [*known, *size_columns(table.header)], given.classes)
+            self.one_class = only_class(table, [*known, *size_columns(table.header)], given.classes)
         headers = {role: table.header[column] for role, column in columns.items()}
         if record is not None and not code:
             layout = Layout(record.dialect, record.unlisted, f"{RECORD_FILE} states it")
@@ -315,46 +310,6 @@ class RleCsv(CsvFormat):
                 "the classes in input.classes."
             )
         return existing[0][1] if existing else likely or possible or (value, "")
-
-
-def _one_class(table: Table, known: Collection[str], classes: Mapping[str, int | None] | None) -> str:
-    """Returns the class of all masks of a table that has no column of classes.
-
-    Args:
-        table: the table.
-        known: headers of columns that are something else.
-        classes: `input.classes`.
-
-    Raises:
-        UsageError: several classes are configured, or another column may well hold them.
-    """
-    if classes is not None and len(classes) == 1:
-        return next(iter(classes))
-    if classes is not None:
-        raise UsageError(
-            f"{table.path}: no column of classes was found, and input.classes names {len(classes)}. Name the column by "
-            "input.labels.columns.label, or only one class."
-        )
-    unknown = [
-        name
-        for i, name in enumerate(table.header)
-        if name not in known and reduce_header(name) not in _DESCRIBING and not describes_object(table, i)
-    ]
-    if unknown:
-        taken = {i for i, name in enumerate(table.header) if name not in unknown}
-        readings = class_readings(table, taken)
-        likely = str(readings[0].options["input.labels.columns.label"]) if readings else unknown[0]
-        raise UsageError(
-            f"{table.path}: no column of classes was found; is it {likely!r}? Name it by "
-            "input.labels.columns.label, or write the only class there is into input.classes."
-        ).with_readings(
-            readings[0]
-            if readings
-            else Reading(f"the column {likely!r} has the classes", {"input.labels.columns.label": likely}),
-            Reading("all masks are of one class", {"input.classes": [_ONE_CLASS]}),
-            *readings[1:],
-        )
-    return _ONE_CLASS
 
 
 class SampleCell(NamedTuple):
