@@ -121,7 +121,7 @@ def limit_to_set(
     if IMAGES not in given and found.format not in WITHOUT_PATH:
         _check_formats(found, inventory, explained, of_labels)
     limits = _stated_folders(inventory, labels)
-    left, open_groups = [], []
+    left, open_groups = list[_Group](), list[_Group]()
     notes = [f"left out: {shorten(aside)}, other pictures of the same images"] if aside else []
     for group in _groups(others, explained):
         if not any(key in inside for key in group.keys) and (IMAGES in given or found.format in WITHOUT_PATH):
