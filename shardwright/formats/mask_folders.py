@@ -61,7 +61,12 @@ def parallel_folders(keys: Iterable[str]) -> dict[str, Place]:
     Args:
         keys: keys of images and masks below one folder; other files do not count.
     """
-    folders = sorted({key.rpartition("/")[0] for key in keys if has_image_ending(key)})
+    holding = set[str]()
+    for key in keys:
+        folder = key.rpartition("/")[0]
+        if folder not in holding and has_image_ending(key):
+            holding.add(folder)
+    folders = sorted(holding)
     if pairs := _pair(folders):
         return {mask: Place(images, "") for mask, images in pairs.items()}
     of_class = {folder: folder.rpartition("/")[0] for folder in folders if "/" in folder}
