@@ -15,7 +15,8 @@ from shardwright.errors import Reading, UsageError
 from shardwright.formats.base import SEGMENTATION, shorten
 from shardwright.formats.class_folders import BY_FOLDER, CLASS_FOLDERS, FILE_NAME, IMAGES_ALONE
 from shardwright.formats.image_names import base_stem
-from shardwright.formats.mask_names import MASK_WORDS, affix_pattern, affixes
+from shardwright.formats.mask_folders import MASK_WORDS
+from shardwright.formats.mask_names import affix_pattern, affixes
 from shardwright.label_formats import WITHOUT_PATH
 from shardwright.pipelines.init.image_sample import find_masks
 from shardwright.pipelines.init.inventory import (

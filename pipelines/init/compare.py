@@ -17,7 +17,7 @@ from shardwright.config.split import stated_split
 from shardwright.errors import Reading, ShardwrightError, UsageError
 from shardwright.formats.base import shorten
 from shardwright.formats.detect import NUMBERS
-from shardwright.formats.mask_names import common_start
+from shardwright.formats.mask_folders import common_start
 from shardwright.formats.rows import CsvFormat
 from shardwright.pipelines.init.hypotheses import PHOTOGRAPHS, propose
 from shardwright.pipelines.init.inventory import Inventory, folders_above, is_aside, is_in, is_kind_of_masks

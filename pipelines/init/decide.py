@@ -15,7 +15,7 @@ from shardwright.config.input import TFRECORD
 from shardwright.errors import ShardwrightError, UsageError
 from shardwright.formats.class_folders import IMAGES_ALONE
 from shardwright.formats.detect import NUMBERS
-from shardwright.formats.mask_names import MASK_WORDS
+from shardwright.formats.mask_folders import MASK_WORDS
 from shardwright.label_formats import WITHOUT_PATH
 from shardwright.pipelines.init.choose_split import choose_split
 from shardwright.pipelines.init.class_files import with_names

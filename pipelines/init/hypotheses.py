@@ -29,7 +29,8 @@ from typing import NamedTuple
 from shardwright.config.split import split_word, stated_split
 from shardwright.dataset.outputs import is_below
 from shardwright.formats.export_record import FEATURES_FILE, IMAGES, RECORD_FILE
-from shardwright.formats.mask_names import MASK_WORDS, object_masks, parallel_folders, suffix_pairs
+from shardwright.formats.mask_folders import MASK_WORDS, object_masks, parallel_folders
+from shardwright.formats.mask_names import suffix_pairs
 from shardwright.formats.pascal_voc import MASKS
 from shardwright.images.header import has_image_ending
 from shardwright.pipelines.init.inventory import (

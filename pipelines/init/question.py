@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from shardwright.errors import CheckFailed, Reading, ShardwrightError, UsageError
 from shardwright.formats.base import SEGMENTATION, ClassesInText
-from shardwright.formats.mask_names import MASK_WORDS
+from shardwright.formats.mask_folders import MASK_WORDS
 from shardwright.pipelines.init.choose_split import ChosenSplit
 from shardwright.pipelines.init.image_sample import ImageSample
 from shardwright.pipelines.init.inventory import DERIVED

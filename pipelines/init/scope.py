@@ -25,7 +25,7 @@ from shardwright.errors import Reading, ShardwrightError, UsageError
 from shardwright.formats.base import SEGMENTATION, shorten
 from shardwright.formats.class_folders import CLASS_FOLDERS, FILE_NAME, IMAGES_ALONE
 from shardwright.formats.image_names import FileEnds, base_stem
-from shardwright.formats.mask_names import MASK_WORDS
+from shardwright.formats.mask_folders import MASK_WORDS
 from shardwright.label_formats import BY_NAME, FILES, MASKS, WITHOUT_PATH
 from shardwright.pipelines.init.inventory import (
     LOSSLESS,
@@ -121,7 +121,7 @@ def limit_to_set(
     if IMAGES not in given and found.format not in WITHOUT_PATH:
         _check_formats(found, inventory, explained, of_labels)
     limits = _stated_folders(inventory, labels)
-    left, open_groups = [], []
+    left, open_groups = list[_Group](), list[_Group]()
     notes = [f"left out: {shorten(aside)}, other pictures of the same images"] if aside else []
     for group in _groups(others, explained):
         if not any(key in inside for key in group.keys) and (IMAGES in given or found.format in WITHOUT_PATH):
@@ -140,14 +140,18 @@ def limit_to_set(
     elif IMAGES not in given and (again := _narrow(found, inventory, options, explained, left)) is not None:
         return _reread(again, {**options, IMAGES: again.options[IMAGES]}, notes)
     options = {**options, EXCLUDE: [*options.get(EXCLUDE, ()), *(_from(base, one) for one in patterns)]}
-    again = _reread(found, options, notes)
-    if found.format == CLASS_FOLDERS and not {*again.surveyed.survey.classes} <= {*found.surveyed.survey.classes}:
-        # Without a folder of the test, `train` would be a class.
-        keys, names = found.surveyed.listing.keys, found.surveyed.survey.classes
-        one = next(iter(found.surveyed.source.annotations()))
-        above = "[^/]+/" * keys[one.image].split("/").index(names[one.label])
-        return _reread(found, {**options, FORMAT: FILE_NAME, REGEX: f"^{above}(?P<label>[^/]+)/"}, notes)
-    return again
+    return _with_level(found, _reread(found, options, notes), notes)
+
+
+def _with_level(found: DetectedInput, again: DetectedInput, notes: Sequence[str]) -> DetectedInput:
+    """Returns what was read without some folders with the same folders as classes, since `train` alone would be one."""
+    keys, names = found.surveyed.listing.keys, found.surveyed.survey.classes
+    if found.format != CLASS_FOLDERS or {*again.surveyed.survey.classes} <= {*names}:
+        return again
+    one = next(iter(found.surveyed.source.annotations()))
+    above = "[^/]+/" * keys[one.image].split("/").index(names[one.label])
+    options = {**again.options, FORMAT: FILE_NAME, REGEX: f"^{above}(?P<label>[^/]+)/"}
+    return _reread(found, options, notes)
 
 
 def _narrow(

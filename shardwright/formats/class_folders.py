@@ -391,8 +391,7 @@ def detect_key_format(
     if classes is None and (len(folders) == 1 or all(map(is_split_folder, folders))):
         shown = shorten(sorted(folders))
         problem = f"{differ}, and the folders ({shown}) may not be classes"
-        # A single class is nothing to learn.
-        other = BY_FOLDER if len(folders) > 1 else IMAGES_ALONE
+        other = BY_FOLDER if len(folders) > 1 else IMAGES_ALONE  # A single class is nothing to learn.
         raise UsageError(f"input.labels: {problem}. {_EITHER}").with_readings(_BY_NAME, other)
     if by_name == by_folder and by_name > 0:
         raise UsageError(f"input.labels: {differ}, and input.classes knows both. {_EITHER}").with_readings(

@@ -22,14 +22,13 @@ from shardwright.config.input import LabelsConfig
 from shardwright.config.limited_pattern import LimitedPattern
 from shardwright.errors import ConfigError, UsageError
 from shardwright.formats.head import Head
+from shardwright.formats.mask_folders import object_masks, parallel_folders
 from shardwright.formats.mask_images import LOSSY, list_masks
 from shardwright.formats.mask_names import (
     CLASS_PREFIX,
     ImageStems,
     beside_photographs,
     numbered_suffix,
-    object_masks,
-    parallel_folders,
     pattern_names,
     suffix_pairs,
 )

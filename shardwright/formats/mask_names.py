@@ -9,8 +9,7 @@
 | folder per class | `car/street/a.png`, also with something behind the name: `car/street/a_CA.png` |
 | class suffix, class prefix | `street/a_car.png`, `street/car_a.png` |
 | class within the name | of `street/um_1.png`: `street/um_road_1.png` |
-| folder of objects | of `a/images/a.png`: `a/masks/1.png`, `a/masks/2.png`, which are joined |
-| folder per folder | of `train/images/a.png`: `train/masks/a.png`; of `val/a.png`: `valannot/a.png` |
+| folder of objects, folder per folder | see `mask_folders` |
 
 The layout in which most masks find their image is taken; where two are even it is an error. Cityscapes has
 several masks of an image: the first in the order of `_KINDS` is taken, and the others are left out. A bare name finds
@@ -21,7 +20,6 @@ searched in the mask's path without extension, with a group `image` and, where a
 
 from __future__ import annotations
 
-import os
 import re
 from bisect import bisect_left
 from collections import Counter
@@ -36,7 +34,7 @@ from shardwright.formats.class_folders import is_split_folder
 from shardwright.formats.classes import as_integer
 from shardwright.formats.export_record import RECORD_FILE, ExportRecord
 from shardwright.formats.image_names import AMBIGUOUS, NameIndex, base_stem, index_keys, key_stem
-from shardwright.images.header import has_image_ending
+from shardwright.formats.mask_folders import MASK_WORDS, OBJECT_FOLDERS, Place, common_start, parallel_folders
 
 # The masks that Cityscapes has of each image: ids of classes come first.
 _KINDS = ("labelIds", "labelTrainIds", "color", "instanceIds")
@@ -54,16 +52,7 @@ _IMAGE_SUFFIXES = ("_img", "_image", "_im", "_sat", "_rgb")
 _SAME, _FOLDER, _CLASS_SUFFIX, CLASS_PREFIX = "same path", "folder per class", "class suffix", "class prefix"
 _INNER_FOLDER, _ADDED = "folder per class in each folder", "with something behind the image's name"
 _OBJECTS, ONE_CLASS = "a folder of objects for each image", "mask"
-_OBJECT_FOLDERS = ("masks", "mask", "objects")
 _PARALLEL = "a folder of masks for each folder of images"
-# Words for masks and for images in the names of folders, with what separates them from other words.
-MASK_WORDS = re.compile(
-    r"[_ -]*(?:(?:1st|2nd)_manual|(?<!with)(?<!with[_ -])(?<!without)(?<!without[_ -])masks?|label(?:l?ed|s)?|"
-    r"anno(?:t(?:ation)?)?s?|seg(?:mentation)?s?|semantics?|instances?|panoptic|boundar(?:y|ies)|ground.?truths?|trimaps?|"
-    r"manual|(?<![a-z])(?:gt|labs?)(?![a-z])|^gt|^targets?$)[_ -]*",
-    re.I,
-)
-_IMAGES_IN = re.compile(r"[_ -]*(?:images?|imgs?|input|frames?|photos?|pictures?)[_ -]*", re.I)
 # Ending of the second mask of an image, and of the next ones.
 _NUMBER = re.compile(r"_[0-9]+$")
 _MARK = re.compile(r"[_. -]+")
@@ -89,91 +78,6 @@ def suffix_pairs(stems: Iterable[str], masks: Iterable[str] = ()) -> list[tuple[
     plain = [*(suffix for suffix, replacement in SUFFIXES.items() if not replacement), *words]
     further = [(word, "") for word in words] + [(suffix, image) for image in sorted(seen) for suffix in plain]
     return [*SUFFIXES.items(), *further]
-
-
-def object_masks(keys: Sequence[str]) -> frozenset[str]:
-    """Returns the keys in folders of objects: they are called after masks, and next to each is one image.
-
-    Args:
-        keys: keys of images and masks in one folder.
-    """
-    tops: Counter[str] = Counter()
-    inside: dict[str, str] = {}
-    for key in keys:
-        top, _, name = key.rpartition("/")[0].rpartition("/")
-        if name.lower() in _OBJECT_FOLDERS and top:
-            inside[key] = top
-        else:
-            tops.update("/".join(key.split("/")[: i + 1]) for i in range(key.count("/")))
-    return frozenset(key for key, top in inside.items() if tops[top] == 1)
-
-
-class Place(NamedTuple):
-    """Where the images of a folder of masks are, and the class of its masks, or an empty text."""
-
-    images: str
-    label: str
-
-
-def parallel_folders(keys: Iterable[str]) -> dict[str, Place]:
-    """Returns folders of masks and the folder of images of each, where there are several such pairs.
-
-    Their names differ in the words for masks and images alone, as of `train/masks` and `train/images`, or of `valannot`
-    and `val`; or a folder of masks has one other next to it: `a/lung masks` and `a/images`. A folder of masks may hold
-    one folder for each class: `train/masks/car`.
-
-    Args:
-        keys: keys of images and masks below one folder; other files do not count.
-    """
-    folders = sorted({key.rpartition("/")[0] for key in keys if has_image_ending(key)})
-    if pairs := _pair(folders):
-        return {mask: Place(images, "") for mask, images in pairs.items()}
-    of_class = {folder: folder.rpartition("/")[0] for folder in folders if "/" in folder}
-    of_class = {folder: top for folder, top in of_class.items() if MASK_WORDS.fullmatch(top.rpartition("/")[2])}
-    pairs = _pair(sorted({of_class.get(folder, folder) for folder in folders})) if of_class else {}
-    return {mask: Place(pairs[top], mask[len(top) + 1 :]) for mask, top in of_class.items() if top in pairs}
-
-
-def _pair(folders: Sequence[str]) -> dict[str, str]:
-    """Returns folder of masks -> its folder of images, if there are several pairs."""
-    # What all have in common says nothing, such as `Segmentation Data`.
-    start = len(os.path.commonpath(folders)) if folders else 0
-    masks = {folder: _without(MASK_WORDS, folder) for folder in folders if MASK_WORDS.search(folder, start)}
-    images: dict[tuple[str, ...], list[str]] = {}
-    for folder in folders:
-        if folder not in masks:
-            images.setdefault(_without(_IMAGES_IN, folder), []).append(folder)
-    near: dict[str, list[str]] = {}
-    for folder in folders:
-        near.setdefault(folder.rpartition("/")[0], []).append(folder)
-    beside = {mask: [one for one in near[mask.rpartition("/")[0]] if one != mask] for mask in masks if "/" in mask}
-    pairs = {}
-    for folder, rest in masks.items():
-        fitting = images.get(rest) or beside.get(folder, [])
-        if len(fitting) == 1 and fitting[0] not in masks:
-            pairs[folder] = fitting[0]
-    if len(set(pairs.values())) == len(pairs) > 1:
-        return pairs
-    # `Slide_01` and `GT_01`: the rest of both kinds of names is the same.
-    others = [folder for folder in folders if folder not in masks]
-    together = len(near) == 1 and len(masks) == len(others) > 1
-    rests = [_between(list(some)) for some in (masks, others)] if together else [{}]
-    return (
-        {rests[0][rest]: rests[1][rest] for rest in rests[0]}
-        if rests[0] and rests[0].keys() == rests[-1].keys()
-        else {}
-    )
-
-
-def _between(folders: Sequence[str]) -> dict[str, str]:
-    """Returns what is not common to all folders -> the folder."""
-    start = common_start(folders).rstrip("0123456789")
-    end = common_start([folder[len(start) :][::-1] for folder in folders])
-    return {folder[len(start) : len(folder) - len(end)].lower(): folder for folder in folders}
-
-
-def _without(words: re.Pattern[str], folder: str) -> tuple[str, ...]:
-    return tuple(filter(None, (words.sub("", part).lower() for part in folder.split("/"))))
 
 
 _Names = Callable[[str], tuple[str, str] | None]
@@ -350,17 +254,7 @@ def detect_mask_layout(
         if hits and not (layout.by_class and classes is None and not _may_be_classes(layout, set(hits))):
             fitting.append((len(hits), layout))
     if not fitting:
-        found = affixes(
-            list(map(base_stem, masks)), {base_stem(key) for i, key in enumerate(images.keys) if i not in images.skip}
-        )
-        if found:
-            shown = " or ".join(f"{before}*{behind}" for before, behind in found)
-            raise UsageError(f"input.labels: the masks are named {shown} for an image *. {_SET_REGEX}").with_readings(
-                *(
-                    Reading(f"files that {called} are the masks", {_REGEX: pattern})
-                    for called, pattern in map(affix_pattern, found)
-                )
-            )
+        _check_affixes(masks, images)
         return MaskLayout(_SAME, "no other fits", False, _same)
     most = max(count for count, _ in fitting)
     best = _first_kind([layout for count, layout in fitting if count == most])
@@ -372,6 +266,17 @@ def detect_mask_layout(
         )
     reason = f"{most} of {len(masks)} find their image so; {_OVERRIDE}"
     return replace(best[0], reason=reason)
+
+
+def _check_affixes(masks: Sequence[str], images: ImageStems) -> None:
+    """Raises `UsageError` where masks have something before or behind the names of images; a reading for each kind."""
+    stems = {base_stem(key) for i, key in enumerate(images.keys) if i not in images.skip}
+    if found := affixes(list(map(base_stem, masks)), stems):
+        shown = " or ".join(f"{before}*{behind}" for before, behind in found)
+        patterns = map(affix_pattern, found)
+        raise UsageError(f"input.labels: the masks are named {shown} for an image *. {_SET_REGEX}").with_readings(
+            *(Reading(f"files that {called} are the masks", {_REGEX: pattern}) for called, pattern in patterns)
+        )
 
 
 def affixes(masks: Sequence[str], stems: Collection[str]) -> list[tuple[str, str]]:
@@ -511,12 +416,6 @@ def _common_ends(names: Sequence[str], channel: bool) -> tuple[str, str]:
     return begin, "" if end.strip("_. -").isdigit() and not (channel and len(names) > 1) else end
 
 
-def common_start(names: Sequence[str]) -> str:
-    """Returns what all names begin with."""
-    first, last = min(names), max(names)
-    return next((first[:i] for i, letter in enumerate(first) if last[i : i + 1] != letter), first)
-
-
 def _simple(stem: str) -> str:
     """Returns a name in lower case, and without extensions of images within it."""
     return _INNER_ENDING.sub("", stem.lower())
@@ -597,7 +496,7 @@ def _without_added(layout: _Names, images: ImageStems) -> _Names:
 def _by_object_folder(images: ImageStems, label: str) -> _Names:
     def names(stem: str) -> tuple[str, str] | None:
         top, _, folder = stem.rpartition("/")[0].rpartition("/")
-        image = images.only_below(top) if top and folder.lower() in _OBJECT_FOLDERS else None
+        image = images.only_below(top) if top and folder.lower() in OBJECT_FOLDERS else None
         return None if image is None else (image, label)
 
     return names
