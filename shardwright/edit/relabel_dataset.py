@@ -16,7 +16,7 @@ import numpy as np
 
 from shardwright.config.canonical import recipe_options
 from shardwright.config.images import KEEP
-from shardwright.config.input import STORED, LabelsConfig
+from shardwright.config.input import NO_OBJECTS, OTHER_CLASSES, STORED, LabelsConfig
 from shardwright.config.shards import TF_VISION, ShardsConfig
 from shardwright.dataset.example_view import ExampleReader
 from shardwright.dataset.feature_presets import StoredFeatures
@@ -38,7 +38,17 @@ from shardwright.dataset.reader import ImageDataset
 from shardwright.duplicates.find import CONFLICTING
 from shardwright.edit.derive import Derived, derive, every, folder_of_images
 from shardwright.errors import AnnotationError, CheckFailed, UsageError
-from shardwright.formats.base import Annotation, AnnotationFormat, Images, Request, Survey, shorten
+from shardwright.formats.base import (
+    Annotation,
+    AnnotationFormat,
+    Images,
+    Request,
+    Survey,
+    check_absent,
+    check_some,
+    shorten,
+)
+from shardwright.formats.classes import check_spellings
 from shardwright.formats.detect import open_source
 from shardwright.formats.export_record import FoundExport, find_export
 from shardwright.formats.image_names import base_stem, below_root, key_stem
@@ -103,9 +113,12 @@ def relabel(
     file = labels if is_remote(labels) else os.path.abspath(labels)
     export = find_export(file, "", manifest.task)
     read = SourceGuard.before([file, *(export.files if export else ())])
-    source, survey, keys = _open(dataset, file, read_as, export)
+    source, survey, keys, named = _open(dataset, file, read_as, export)
     way = source.unlisted if unlisted == AUTO else unlisted
     missing, unlisted_notes = _missing(labels, survey, keys, way)
+    check_some(survey, labels, read_as)
+    if way != UNCHANGED:
+        _check_classes(labels, named, manifest, read_as)
     rows: dict[str, list[Annotation]] = {}
     for annotation in source.annotations():
         row = annotation._replace(values={}) if annotation.values else annotation
@@ -124,8 +137,10 @@ def relabel(
         options["read_as"] = given
     if export is not None:
         options["export"] = [read.checksum(path) for path in export.files]
-    further, notes = _unmatched(dataset, survey)
-    how = Derived("relabel", options, every, _kept_row, writer.outcome, form.changes(manifest), further_rows=further)
+    further, notes = _unmatched(dataset, survey, labels, read_as)
+    some = "" if NO_OBJECTS in read_as.confirmed else labels
+    changes = {**form.changes(manifest), "annotations": some}
+    how = Derived("relabel", options, every, _kept_row, writer.outcome, changes, further_rows=further)
     return derive([dataset], out, how, shards=shards, quiet=quiet), (*survey.notes, *unlisted_notes, *notes)
 
 
@@ -136,10 +151,31 @@ def _kept_row(row: LedgerRow) -> LedgerRow | None:
     return None if row.code == MISSING_IMAGE else row
 
 
-def _unmatched(dataset: ImageDataset, survey: Survey) -> tuple[list[LedgerRow], list[str]]:
+def _check_classes(labels: str, named: Sequence[str], manifest: Manifest, read_as: LabelsConfig) -> None:
+    """Checks that annotations name the classes of the dataset, each in one spelling.
+
+    Raises:
+        UsageError: they do not, and `input.labels.confirmed` does not have it.
+    """
+    if OTHER_CLASSES in read_as.confirmed:
+        return
+    check_spellings(dict.fromkeys((*manifest.classes, *named)), labels)
+    if lost := [name for name in manifest.classes if name not in named]:
+        raise UsageError(
+            f"{labels}: names {shorten(named) or 'no class'}, and no {shorten(lost)}, which the dataset has. Is "
+            "it of the same images and classes? If no image has these any more, set --confirmed other_classes."
+        )
+
+
+def _unmatched(
+    dataset: ImageDataset, survey: Survey, labels: str, read_as: LabelsConfig
+) -> tuple[list[LedgerRow], list[str]]:
     """Returns the ledger rows of annotations without an image, as an ingest writes them, and notes about them.
 
     An image that the dataset has as rejected or duplicate already has a row, which stays.
+
+    Raises:
+        UsageError: see `check_absent`.
     """
     if not survey.refused:
         return [], []
@@ -152,6 +188,7 @@ def _unmatched(dataset: ImageDataset, survey: Survey) -> tuple[list[LedgerRow], 
     unwritten, absent = (
         [key for key, one in zip(missing, there, strict=True) if one is kept] for kept in (True, False)
     )
+    check_absent(absent, sum(survey.listed) + len(missing), labels, read_as)
     notes = []
     if absent:
         one, several = "image that the annotations name is", "images that the annotations name are"
@@ -213,7 +250,8 @@ def _missing(labels: str, survey: Survey, keys: list[str], way: str) -> tuple[li
 
 def _open(
     dataset: ImageDataset, file: str, read_as: LabelsConfig, export: FoundExport | None
-) -> tuple[AnnotationFormat, Survey, list[str]]:
+) -> tuple[AnnotationFormat, Survey, list[str], Sequence[str]]:
+    """Reads the annotations; returns the keys of the dataset, and the classes that the file names, too."""
     shards = [shard for split in dataset.splits for shard in dataset.shards(split)]
     locations = {
         key: RecordLocation(number, offset)
@@ -258,13 +296,16 @@ def _open(
 
     source, survey = opened(None)
     known = dataset.manifest.classes
+    if isinstance(source, RleCsv) and source.one_class and len(known) == 1:
+        source, survey = opened(dict.fromkeys(known))
+    named = survey.classes
     new = [name for name in survey.classes if name not in known]
     # Classes keep their numbers, on which models depend. A file of numbers has other names, and keeps its own.
     if survey.classes != known and len(new) < len(survey.classes):
         source, survey = opened(dict.fromkeys((*known, *new)))
         if new:
             survey.notes = (*survey.notes, f"new classes, after those of the dataset: {', '.join(new)}")
-    return source, survey, keys
+    return source, survey, keys, named
 
 
 def _with_kept(labels: str, manifest: Manifest, form: AnnotatedRecords) -> AnnotatedRecords:

@@ -108,10 +108,11 @@ class RowFormat(AnnotationFormat):
         values: dict[str, str] = {}
         survey = Survey(classes=(), listed=bytearray(len(self._images.keys)), hint=self._hint)
         missing: dict[str, int] = {}
+        survey.empty = self.kind != NONE
         places = self._places = (array("i"), array("i")) if self._places is not None else None
         for annotation in self._raw_annotations():
             image, problem = annotation.image, annotation.problem
-            if image is None and self._excludes([annotation.name]):
+            if image is None and self.excludes([annotation.name]):
                 continue
             if places is not None and image is not None and not problem:
                 places[0].append(image)
@@ -128,6 +129,8 @@ class RowFormat(AnnotationFormat):
                 self._further.look(image, annotation.row)
             if image is not None:
                 survey.listed[image] = 1
+                if annotation.labels and annotation.text != "":
+                    survey.empty = False
             for label in annotation.labels if not problem else ():
                 if label not in values:
                     values[label] = f"{self._path}, row {annotation.line}"
