@@ -314,7 +314,7 @@ def test_settings_that_no_pod_could_have(changes, message):
 
 def test_the_pod_that_starts_a_jobset_needs_no_tpu():
     executors = platform_document(config())["platforms"]["kubernetes"]["deploymentSpec"]["executors"]
-    assert set(executors["Trainer_executor"]) == {"pvcMount"}
+    assert set(executors["Trainer_executor"]) == {"pvcMount", "securityContext"}
 
 
 def test_the_trainer_must_count_its_hosts():
