@@ -143,7 +143,7 @@ def Duplicates(
         exact: Files of the same bytes: `keep` all, keep the `first` by key, or `fail`.
         pixels: Files of any format that display the same pixels: `keep`, `first` or `fail`. Needs `images.verify: full`.
         near: Images that look alike. Needs `images.verify: full`.
-        conflicts: Duplicates with different labels: `report` them, `reject` all of them, or `fail`.
+        conflicts: Duplicates with different labels: `report` them where they are at most a tenth of the images, `keep` any number, `reject` all of them, or `fail`.
     """
 
 def Split(
@@ -455,7 +455,7 @@ def LabelCsv(
         key_regex: Regular expression for sets whose rows name images by parts of their paths: searched in the path below the image folder. The matches of its groups, joined by `_`, are the image's name. For `mask_images` this is what the group `image` of `regex` must find in the mask's path.
         multi_label: An image may have several classes; detected by default.
         separator: Separator of several classes in one field; empty: a field is one class. Detected by default.
-        confirmed: Facts that you have checked, and that would otherwise stop the run: no image has an object (`no_objects`); coordinates are of the images that are there, in their frame (`this_frame`); boxes and areas differ from the outlines next to them (`own_boxes`); annotations or lists name images that are not there (`absent_images`); the annotations of a split or a relabel have other classes (`other_classes`); objects have scores, as a model writes them (`predictions`).
+        confirmed: Facts that you have checked, and that would otherwise stop the run: no image has an object (`no_objects`); coordinates are of the images that are there, in their frame (`this_frame`); boxes and areas differ from the outlines next to them (`own_boxes`); annotations or lists name images that are not there (`absent_images`); the annotations of a split or a relabel have other classes (`other_classes`); objects have scores, as a model writes them (`predictions`); all images have the same mask of a pixel or two (`same_masks`); a table has other classes than the folders of its images (`other_folders`).
     """
 
 def RleCsv(
@@ -483,7 +483,7 @@ def RleCsv(
         key_regex: Regular expression for sets whose rows name images by parts of their paths: searched in the path below the image folder. The matches of its groups, joined by `_`, are the image's name. For `mask_images` this is what the group `image` of `regex` must find in the mask's path.
         rle: Form of run lengths in a table.
         orientation: Whether masks and boxes belong to the `stored` pixels or to the picture as `displayed`, turned by Exif. `auto` goes by the stated size if only one fits, else `displayed`.
-        confirmed: Facts that you have checked, and that would otherwise stop the run: no image has an object (`no_objects`); coordinates are of the images that are there, in their frame (`this_frame`); boxes and areas differ from the outlines next to them (`own_boxes`); annotations or lists name images that are not there (`absent_images`); the annotations of a split or a relabel have other classes (`other_classes`); objects have scores, as a model writes them (`predictions`).
+        confirmed: Facts that you have checked, and that would otherwise stop the run: no image has an object (`no_objects`); coordinates are of the images that are there, in their frame (`this_frame`); boxes and areas differ from the outlines next to them (`own_boxes`); annotations or lists name images that are not there (`absent_images`); the annotations of a split or a relabel have other classes (`other_classes`); objects have scores, as a model writes them (`predictions`); all images have the same mask of a pixel or two (`same_masks`); a table has other classes than the folders of its images (`other_folders`).
     """
 
 def Coco(
@@ -505,7 +505,7 @@ def Coco(
         polygons: How polygons become masks: `coco`, as `pycocotools` draws them, or `center`, the pixels whose center is inside.
         beyond_image: Boxes and outlines that reach beyond the image by more than 1 pixel and 0.5 % of its side: `reject` the image, or `clip` them at the border.
         orientation: Whether masks and boxes belong to the `stored` pixels or to the picture as `displayed`, turned by Exif. `auto` goes by the stated size if only one fits, else `displayed`.
-        confirmed: Facts that you have checked, and that would otherwise stop the run: no image has an object (`no_objects`); coordinates are of the images that are there, in their frame (`this_frame`); boxes and areas differ from the outlines next to them (`own_boxes`); annotations or lists name images that are not there (`absent_images`); the annotations of a split or a relabel have other classes (`other_classes`); objects have scores, as a model writes them (`predictions`).
+        confirmed: Facts that you have checked, and that would otherwise stop the run: no image has an object (`no_objects`); coordinates are of the images that are there, in their frame (`this_frame`); boxes and areas differ from the outlines next to them (`own_boxes`); annotations or lists name images that are not there (`absent_images`); the annotations of a split or a relabel have other classes (`other_classes`); objects have scores, as a model writes them (`predictions`); all images have the same mask of a pixel or two (`same_masks`); a table has other classes than the folders of its images (`other_folders`).
     """
 
 def MaskImages(
@@ -529,7 +529,7 @@ def MaskImages(
         values: What a pixel of a mask image is: the `stored` number, such as the index of a palette, or what a viewer shows (`displayed`): the color of the palette, or gray if its colors are gray. Detected by default.
         threshold: For masks with soft edges or lossy compression: pixels from this value on are the class. A number such as 128, or with one class per file, class -> number.
         orientation: Whether masks and boxes belong to the `stored` pixels or to the picture as `displayed`, turned by Exif. `auto` goes by the stated size if only one fits, else `displayed`.
-        confirmed: Facts that you have checked, and that would otherwise stop the run: no image has an object (`no_objects`); coordinates are of the images that are there, in their frame (`this_frame`); boxes and areas differ from the outlines next to them (`own_boxes`); annotations or lists name images that are not there (`absent_images`); the annotations of a split or a relabel have other classes (`other_classes`); objects have scores, as a model writes them (`predictions`).
+        confirmed: Facts that you have checked, and that would otherwise stop the run: no image has an object (`no_objects`); coordinates are of the images that are there, in their frame (`this_frame`); boxes and areas differ from the outlines next to them (`own_boxes`); annotations or lists name images that are not there (`absent_images`); the annotations of a split or a relabel have other classes (`other_classes`); objects have scores, as a model writes them (`predictions`); all images have the same mask of a pixel or two (`same_masks`); a table has other classes than the folders of its images (`other_folders`).
     """
 
 def PascalVoc(
@@ -549,7 +549,7 @@ def PascalVoc(
         values: What a pixel of a mask image is: the `stored` number, such as the index of a palette, or what a viewer shows (`displayed`): the color of the palette, or gray if its colors are gray. Detected by default.
         beyond_image: Boxes and outlines that reach beyond the image by more than 1 pixel and 0.5 % of its side: `reject` the image, or `clip` them at the border.
         orientation: Whether masks and boxes belong to the `stored` pixels or to the picture as `displayed`, turned by Exif. `auto` goes by the stated size if only one fits, else `displayed`.
-        confirmed: Facts that you have checked, and that would otherwise stop the run: no image has an object (`no_objects`); coordinates are of the images that are there, in their frame (`this_frame`); boxes and areas differ from the outlines next to them (`own_boxes`); annotations or lists name images that are not there (`absent_images`); the annotations of a split or a relabel have other classes (`other_classes`); objects have scores, as a model writes them (`predictions`).
+        confirmed: Facts that you have checked, and that would otherwise stop the run: no image has an object (`no_objects`); coordinates are of the images that are there, in their frame (`this_frame`); boxes and areas differ from the outlines next to them (`own_boxes`); annotations or lists name images that are not there (`absent_images`); the annotations of a split or a relabel have other classes (`other_classes`); objects have scores, as a model writes them (`predictions`); all images have the same mask of a pixel or two (`same_masks`); a table has other classes than the folders of its images (`other_folders`).
     """
 
 def Captions(
@@ -567,7 +567,7 @@ def Captions(
         columns: Roles of columns: `{image: photo, label: kind, mask: rle}`. For TFRecords the columns are features, and `key` names an image.
         features: Further columns that become features `image/meta/<column>`: `auto` (all), `none`, a list, or column -> type (`auto`, `int`, `float`, `text`, `ints`, `floats`, `texts`). For `numbers` these are the columns of numbers, all by default.
         key_regex: Regular expression for sets whose rows name images by parts of their paths: searched in the path below the image folder. The matches of its groups, joined by `_`, are the image's name. For `mask_images` this is what the group `image` of `regex` must find in the mask's path.
-        confirmed: Facts that you have checked, and that would otherwise stop the run: no image has an object (`no_objects`); coordinates are of the images that are there, in their frame (`this_frame`); boxes and areas differ from the outlines next to them (`own_boxes`); annotations or lists name images that are not there (`absent_images`); the annotations of a split or a relabel have other classes (`other_classes`); objects have scores, as a model writes them (`predictions`).
+        confirmed: Facts that you have checked, and that would otherwise stop the run: no image has an object (`no_objects`); coordinates are of the images that are there, in their frame (`this_frame`); boxes and areas differ from the outlines next to them (`own_boxes`); annotations or lists name images that are not there (`absent_images`); the annotations of a split or a relabel have other classes (`other_classes`); objects have scores, as a model writes them (`predictions`); all images have the same mask of a pixel or two (`same_masks`); a table has other classes than the folders of its images (`other_folders`).
     """
 
 def Numbers(
@@ -585,7 +585,7 @@ def Numbers(
         columns: Roles of columns: `{image: photo, label: kind, mask: rle}`. For TFRecords the columns are features, and `key` names an image.
         features: Further columns that become features `image/meta/<column>`: `auto` (all), `none`, a list, or column -> type (`auto`, `int`, `float`, `text`, `ints`, `floats`, `texts`). For `numbers` these are the columns of numbers, all by default.
         key_regex: Regular expression for sets whose rows name images by parts of their paths: searched in the path below the image folder. The matches of its groups, joined by `_`, are the image's name. For `mask_images` this is what the group `image` of `regex` must find in the mask's path.
-        confirmed: Facts that you have checked, and that would otherwise stop the run: no image has an object (`no_objects`); coordinates are of the images that are there, in their frame (`this_frame`); boxes and areas differ from the outlines next to them (`own_boxes`); annotations or lists name images that are not there (`absent_images`); the annotations of a split or a relabel have other classes (`other_classes`); objects have scores, as a model writes them (`predictions`).
+        confirmed: Facts that you have checked, and that would otherwise stop the run: no image has an object (`no_objects`); coordinates are of the images that are there, in their frame (`this_frame`); boxes and areas differ from the outlines next to them (`own_boxes`); annotations or lists name images that are not there (`absent_images`); the annotations of a split or a relabel have other classes (`other_classes`); objects have scores, as a model writes them (`predictions`); all images have the same mask of a pixel or two (`same_masks`); a table has other classes than the folders of its images (`other_folders`).
     """
 
 def Unlabeled() -> LabelsConfig:
@@ -636,7 +636,7 @@ def Yolo(
         polygons: How polygons become masks: `coco`, as `pycocotools` draws them, or `center`, the pixels whose center is inside.
         beyond_image: Boxes and outlines that reach beyond the image by more than 1 pixel and 0.5 % of its side: `reject` the image, or `clip` them at the border.
         orientation: Whether masks and boxes belong to the `stored` pixels or to the picture as `displayed`, turned by Exif. `auto` goes by the stated size if only one fits, else `displayed`.
-        confirmed: Facts that you have checked, and that would otherwise stop the run: no image has an object (`no_objects`); coordinates are of the images that are there, in their frame (`this_frame`); boxes and areas differ from the outlines next to them (`own_boxes`); annotations or lists name images that are not there (`absent_images`); the annotations of a split or a relabel have other classes (`other_classes`); objects have scores, as a model writes them (`predictions`).
+        confirmed: Facts that you have checked, and that would otherwise stop the run: no image has an object (`no_objects`); coordinates are of the images that are there, in their frame (`this_frame`); boxes and areas differ from the outlines next to them (`own_boxes`); annotations or lists name images that are not there (`absent_images`); the annotations of a split or a relabel have other classes (`other_classes`); objects have scores, as a model writes them (`predictions`); all images have the same mask of a pixel or two (`same_masks`); a table has other classes than the folders of its images (`other_folders`).
     """
 
 def LabelMe(
@@ -658,7 +658,7 @@ def LabelMe(
         polygons: How polygons become masks: `coco`, as `pycocotools` draws them, or `center`, the pixels whose center is inside.
         beyond_image: Boxes and outlines that reach beyond the image by more than 1 pixel and 0.5 % of its side: `reject` the image, or `clip` them at the border.
         orientation: Whether masks and boxes belong to the `stored` pixels or to the picture as `displayed`, turned by Exif. `auto` goes by the stated size if only one fits, else `displayed`.
-        confirmed: Facts that you have checked, and that would otherwise stop the run: no image has an object (`no_objects`); coordinates are of the images that are there, in their frame (`this_frame`); boxes and areas differ from the outlines next to them (`own_boxes`); annotations or lists name images that are not there (`absent_images`); the annotations of a split or a relabel have other classes (`other_classes`); objects have scores, as a model writes them (`predictions`).
+        confirmed: Facts that you have checked, and that would otherwise stop the run: no image has an object (`no_objects`); coordinates are of the images that are there, in their frame (`this_frame`); boxes and areas differ from the outlines next to them (`own_boxes`); annotations or lists name images that are not there (`absent_images`); the annotations of a split or a relabel have other classes (`other_classes`); objects have scores, as a model writes them (`predictions`); all images have the same mask of a pixel or two (`same_masks`); a table has other classes than the folders of its images (`other_folders`).
     """
 
 def Cvat(
@@ -680,7 +680,7 @@ def Cvat(
         polygons: How polygons become masks: `coco`, as `pycocotools` draws them, or `center`, the pixels whose center is inside.
         beyond_image: Boxes and outlines that reach beyond the image by more than 1 pixel and 0.5 % of its side: `reject` the image, or `clip` them at the border.
         orientation: Whether masks and boxes belong to the `stored` pixels or to the picture as `displayed`, turned by Exif. `auto` goes by the stated size if only one fits, else `displayed`.
-        confirmed: Facts that you have checked, and that would otherwise stop the run: no image has an object (`no_objects`); coordinates are of the images that are there, in their frame (`this_frame`); boxes and areas differ from the outlines next to them (`own_boxes`); annotations or lists name images that are not there (`absent_images`); the annotations of a split or a relabel have other classes (`other_classes`); objects have scores, as a model writes them (`predictions`).
+        confirmed: Facts that you have checked, and that would otherwise stop the run: no image has an object (`no_objects`); coordinates are of the images that are there, in their frame (`this_frame`); boxes and areas differ from the outlines next to them (`own_boxes`); annotations or lists name images that are not there (`absent_images`); the annotations of a split or a relabel have other classes (`other_classes`); objects have scores, as a model writes them (`predictions`); all images have the same mask of a pixel or two (`same_masks`); a table has other classes than the folders of its images (`other_folders`).
     """
 
 def Datumaro(
@@ -702,7 +702,7 @@ def Datumaro(
         polygons: How polygons become masks: `coco`, as `pycocotools` draws them, or `center`, the pixels whose center is inside.
         beyond_image: Boxes and outlines that reach beyond the image by more than 1 pixel and 0.5 % of its side: `reject` the image, or `clip` them at the border.
         orientation: Whether masks and boxes belong to the `stored` pixels or to the picture as `displayed`, turned by Exif. `auto` goes by the stated size if only one fits, else `displayed`.
-        confirmed: Facts that you have checked, and that would otherwise stop the run: no image has an object (`no_objects`); coordinates are of the images that are there, in their frame (`this_frame`); boxes and areas differ from the outlines next to them (`own_boxes`); annotations or lists name images that are not there (`absent_images`); the annotations of a split or a relabel have other classes (`other_classes`); objects have scores, as a model writes them (`predictions`).
+        confirmed: Facts that you have checked, and that would otherwise stop the run: no image has an object (`no_objects`); coordinates are of the images that are there, in their frame (`this_frame`); boxes and areas differ from the outlines next to them (`own_boxes`); annotations or lists name images that are not there (`absent_images`); the annotations of a split or a relabel have other classes (`other_classes`); objects have scores, as a model writes them (`predictions`); all images have the same mask of a pixel or two (`same_masks`); a table has other classes than the folders of its images (`other_folders`).
     """
 
 def LabelStudio(
@@ -724,7 +724,7 @@ def LabelStudio(
         polygons: How polygons become masks: `coco`, as `pycocotools` draws them, or `center`, the pixels whose center is inside.
         beyond_image: Boxes and outlines that reach beyond the image by more than 1 pixel and 0.5 % of its side: `reject` the image, or `clip` them at the border.
         orientation: Whether masks and boxes belong to the `stored` pixels or to the picture as `displayed`, turned by Exif. `auto` goes by the stated size if only one fits, else `displayed`.
-        confirmed: Facts that you have checked, and that would otherwise stop the run: no image has an object (`no_objects`); coordinates are of the images that are there, in their frame (`this_frame`); boxes and areas differ from the outlines next to them (`own_boxes`); annotations or lists name images that are not there (`absent_images`); the annotations of a split or a relabel have other classes (`other_classes`); objects have scores, as a model writes them (`predictions`).
+        confirmed: Facts that you have checked, and that would otherwise stop the run: no image has an object (`no_objects`); coordinates are of the images that are there, in their frame (`this_frame`); boxes and areas differ from the outlines next to them (`own_boxes`); annotations or lists name images that are not there (`absent_images`); the annotations of a split or a relabel have other classes (`other_classes`); objects have scores, as a model writes them (`predictions`); all images have the same mask of a pixel or two (`same_masks`); a table has other classes than the folders of its images (`other_folders`).
     """
 
 def Via(
@@ -748,7 +748,7 @@ def Via(
         polygons: How polygons become masks: `coco`, as `pycocotools` draws them, or `center`, the pixels whose center is inside.
         beyond_image: Boxes and outlines that reach beyond the image by more than 1 pixel and 0.5 % of its side: `reject` the image, or `clip` them at the border.
         orientation: Whether masks and boxes belong to the `stored` pixels or to the picture as `displayed`, turned by Exif. `auto` goes by the stated size if only one fits, else `displayed`.
-        confirmed: Facts that you have checked, and that would otherwise stop the run: no image has an object (`no_objects`); coordinates are of the images that are there, in their frame (`this_frame`); boxes and areas differ from the outlines next to them (`own_boxes`); annotations or lists name images that are not there (`absent_images`); the annotations of a split or a relabel have other classes (`other_classes`); objects have scores, as a model writes them (`predictions`).
+        confirmed: Facts that you have checked, and that would otherwise stop the run: no image has an object (`no_objects`); coordinates are of the images that are there, in their frame (`this_frame`); boxes and areas differ from the outlines next to them (`own_boxes`); annotations or lists name images that are not there (`absent_images`); the annotations of a split or a relabel have other classes (`other_classes`); objects have scores, as a model writes them (`predictions`); all images have the same mask of a pixel or two (`same_masks`); a table has other classes than the folders of its images (`other_folders`).
     """
 
 def VocBoxes(
@@ -770,7 +770,7 @@ def VocBoxes(
         polygons: How polygons become masks: `coco`, as `pycocotools` draws them, or `center`, the pixels whose center is inside.
         beyond_image: Boxes and outlines that reach beyond the image by more than 1 pixel and 0.5 % of its side: `reject` the image, or `clip` them at the border.
         orientation: Whether masks and boxes belong to the `stored` pixels or to the picture as `displayed`, turned by Exif. `auto` goes by the stated size if only one fits, else `displayed`.
-        confirmed: Facts that you have checked, and that would otherwise stop the run: no image has an object (`no_objects`); coordinates are of the images that are there, in their frame (`this_frame`); boxes and areas differ from the outlines next to them (`own_boxes`); annotations or lists name images that are not there (`absent_images`); the annotations of a split or a relabel have other classes (`other_classes`); objects have scores, as a model writes them (`predictions`).
+        confirmed: Facts that you have checked, and that would otherwise stop the run: no image has an object (`no_objects`); coordinates are of the images that are there, in their frame (`this_frame`); boxes and areas differ from the outlines next to them (`own_boxes`); annotations or lists name images that are not there (`absent_images`); the annotations of a split or a relabel have other classes (`other_classes`); objects have scores, as a model writes them (`predictions`); all images have the same mask of a pixel or two (`same_masks`); a table has other classes than the folders of its images (`other_folders`).
     """
 
 def Supervisely(
@@ -792,7 +792,7 @@ def Supervisely(
         polygons: How polygons become masks: `coco`, as `pycocotools` draws them, or `center`, the pixels whose center is inside.
         beyond_image: Boxes and outlines that reach beyond the image by more than 1 pixel and 0.5 % of its side: `reject` the image, or `clip` them at the border.
         orientation: Whether masks and boxes belong to the `stored` pixels or to the picture as `displayed`, turned by Exif. `auto` goes by the stated size if only one fits, else `displayed`.
-        confirmed: Facts that you have checked, and that would otherwise stop the run: no image has an object (`no_objects`); coordinates are of the images that are there, in their frame (`this_frame`); boxes and areas differ from the outlines next to them (`own_boxes`); annotations or lists name images that are not there (`absent_images`); the annotations of a split or a relabel have other classes (`other_classes`); objects have scores, as a model writes them (`predictions`).
+        confirmed: Facts that you have checked, and that would otherwise stop the run: no image has an object (`no_objects`); coordinates are of the images that are there, in their frame (`this_frame`); boxes and areas differ from the outlines next to them (`own_boxes`); annotations or lists name images that are not there (`absent_images`); the annotations of a split or a relabel have other classes (`other_classes`); objects have scores, as a model writes them (`predictions`); all images have the same mask of a pixel or two (`same_masks`); a table has other classes than the folders of its images (`other_folders`).
     """
 
 def OpenImages(
@@ -814,7 +814,7 @@ def OpenImages(
         polygons: How polygons become masks: `coco`, as `pycocotools` draws them, or `center`, the pixels whose center is inside.
         beyond_image: Boxes and outlines that reach beyond the image by more than 1 pixel and 0.5 % of its side: `reject` the image, or `clip` them at the border.
         orientation: Whether masks and boxes belong to the `stored` pixels or to the picture as `displayed`, turned by Exif. `auto` goes by the stated size if only one fits, else `displayed`.
-        confirmed: Facts that you have checked, and that would otherwise stop the run: no image has an object (`no_objects`); coordinates are of the images that are there, in their frame (`this_frame`); boxes and areas differ from the outlines next to them (`own_boxes`); annotations or lists name images that are not there (`absent_images`); the annotations of a split or a relabel have other classes (`other_classes`); objects have scores, as a model writes them (`predictions`).
+        confirmed: Facts that you have checked, and that would otherwise stop the run: no image has an object (`no_objects`); coordinates are of the images that are there, in their frame (`this_frame`); boxes and areas differ from the outlines next to them (`own_boxes`); annotations or lists name images that are not there (`absent_images`); the annotations of a split or a relabel have other classes (`other_classes`); objects have scores, as a model writes them (`predictions`); all images have the same mask of a pixel or two (`same_masks`); a table has other classes than the folders of its images (`other_folders`).
     """
 
 def BoxCsv(
@@ -838,7 +838,7 @@ def BoxCsv(
         polygons: How polygons become masks: `coco`, as `pycocotools` draws them, or `center`, the pixels whose center is inside.
         beyond_image: Boxes and outlines that reach beyond the image by more than 1 pixel and 0.5 % of its side: `reject` the image, or `clip` them at the border.
         orientation: Whether masks and boxes belong to the `stored` pixels or to the picture as `displayed`, turned by Exif. `auto` goes by the stated size if only one fits, else `displayed`.
-        confirmed: Facts that you have checked, and that would otherwise stop the run: no image has an object (`no_objects`); coordinates are of the images that are there, in their frame (`this_frame`); boxes and areas differ from the outlines next to them (`own_boxes`); annotations or lists name images that are not there (`absent_images`); the annotations of a split or a relabel have other classes (`other_classes`); objects have scores, as a model writes them (`predictions`).
+        confirmed: Facts that you have checked, and that would otherwise stop the run: no image has an object (`no_objects`); coordinates are of the images that are there, in their frame (`this_frame`); boxes and areas differ from the outlines next to them (`own_boxes`); annotations or lists name images that are not there (`absent_images`); the annotations of a split or a relabel have other classes (`other_classes`); objects have scores, as a model writes them (`predictions`); all images have the same mask of a pixel or two (`same_masks`); a table has other classes than the folders of its images (`other_folders`).
     """
 
 def Panoptic(
@@ -860,7 +860,7 @@ def Panoptic(
         polygons: How polygons become masks: `coco`, as `pycocotools` draws them, or `center`, the pixels whose center is inside.
         beyond_image: Boxes and outlines that reach beyond the image by more than 1 pixel and 0.5 % of its side: `reject` the image, or `clip` them at the border.
         orientation: Whether masks and boxes belong to the `stored` pixels or to the picture as `displayed`, turned by Exif. `auto` goes by the stated size if only one fits, else `displayed`.
-        confirmed: Facts that you have checked, and that would otherwise stop the run: no image has an object (`no_objects`); coordinates are of the images that are there, in their frame (`this_frame`); boxes and areas differ from the outlines next to them (`own_boxes`); annotations or lists name images that are not there (`absent_images`); the annotations of a split or a relabel have other classes (`other_classes`); objects have scores, as a model writes them (`predictions`).
+        confirmed: Facts that you have checked, and that would otherwise stop the run: no image has an object (`no_objects`); coordinates are of the images that are there, in their frame (`this_frame`); boxes and areas differ from the outlines next to them (`own_boxes`); annotations or lists name images that are not there (`absent_images`); the annotations of a split or a relabel have other classes (`other_classes`); objects have scores, as a model writes them (`predictions`); all images have the same mask of a pixel or two (`same_masks`); a table has other classes than the folders of its images (`other_folders`).
     """
 
 def VertexJsonl(
@@ -882,7 +882,7 @@ def VertexJsonl(
         polygons: How polygons become masks: `coco`, as `pycocotools` draws them, or `center`, the pixels whose center is inside.
         beyond_image: Boxes and outlines that reach beyond the image by more than 1 pixel and 0.5 % of its side: `reject` the image, or `clip` them at the border.
         orientation: Whether masks and boxes belong to the `stored` pixels or to the picture as `displayed`, turned by Exif. `auto` goes by the stated size if only one fits, else `displayed`.
-        confirmed: Facts that you have checked, and that would otherwise stop the run: no image has an object (`no_objects`); coordinates are of the images that are there, in their frame (`this_frame`); boxes and areas differ from the outlines next to them (`own_boxes`); annotations or lists name images that are not there (`absent_images`); the annotations of a split or a relabel have other classes (`other_classes`); objects have scores, as a model writes them (`predictions`).
+        confirmed: Facts that you have checked, and that would otherwise stop the run: no image has an object (`no_objects`); coordinates are of the images that are there, in their frame (`this_frame`); boxes and areas differ from the outlines next to them (`own_boxes`); annotations or lists name images that are not there (`absent_images`); the annotations of a split or a relabel have other classes (`other_classes`); objects have scores, as a model writes them (`predictions`); all images have the same mask of a pixel or two (`same_masks`); a table has other classes than the folders of its images (`other_folders`).
     """
 
 def Labelbox(
@@ -904,7 +904,7 @@ def Labelbox(
         polygons: How polygons become masks: `coco`, as `pycocotools` draws them, or `center`, the pixels whose center is inside.
         beyond_image: Boxes and outlines that reach beyond the image by more than 1 pixel and 0.5 % of its side: `reject` the image, or `clip` them at the border.
         orientation: Whether masks and boxes belong to the `stored` pixels or to the picture as `displayed`, turned by Exif. `auto` goes by the stated size if only one fits, else `displayed`.
-        confirmed: Facts that you have checked, and that would otherwise stop the run: no image has an object (`no_objects`); coordinates are of the images that are there, in their frame (`this_frame`); boxes and areas differ from the outlines next to them (`own_boxes`); annotations or lists name images that are not there (`absent_images`); the annotations of a split or a relabel have other classes (`other_classes`); objects have scores, as a model writes them (`predictions`).
+        confirmed: Facts that you have checked, and that would otherwise stop the run: no image has an object (`no_objects`); coordinates are of the images that are there, in their frame (`this_frame`); boxes and areas differ from the outlines next to them (`own_boxes`); annotations or lists name images that are not there (`absent_images`); the annotations of a split or a relabel have other classes (`other_classes`); objects have scores, as a model writes them (`predictions`); all images have the same mask of a pixel or two (`same_masks`); a table has other classes than the folders of its images (`other_folders`).
     """
 
 def LabelJsonl(
@@ -928,5 +928,5 @@ def LabelJsonl(
         polygons: How polygons become masks: `coco`, as `pycocotools` draws them, or `center`, the pixels whose center is inside.
         beyond_image: Boxes and outlines that reach beyond the image by more than 1 pixel and 0.5 % of its side: `reject` the image, or `clip` them at the border.
         orientation: Whether masks and boxes belong to the `stored` pixels or to the picture as `displayed`, turned by Exif. `auto` goes by the stated size if only one fits, else `displayed`.
-        confirmed: Facts that you have checked, and that would otherwise stop the run: no image has an object (`no_objects`); coordinates are of the images that are there, in their frame (`this_frame`); boxes and areas differ from the outlines next to them (`own_boxes`); annotations or lists name images that are not there (`absent_images`); the annotations of a split or a relabel have other classes (`other_classes`); objects have scores, as a model writes them (`predictions`).
+        confirmed: Facts that you have checked, and that would otherwise stop the run: no image has an object (`no_objects`); coordinates are of the images that are there, in their frame (`this_frame`); boxes and areas differ from the outlines next to them (`own_boxes`); annotations or lists name images that are not there (`absent_images`); the annotations of a split or a relabel have other classes (`other_classes`); objects have scores, as a model writes them (`predictions`); all images have the same mask of a pixel or two (`same_masks`); a table has other classes than the folders of its images (`other_folders`).
     """
