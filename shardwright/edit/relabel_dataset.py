@@ -122,25 +122,27 @@ def relabel(
     for annotation in source.annotations():
         row = annotation._replace(values={}) if annotation.values else annotation
         rows.setdefault(keys[annotation.image], []).append(row)
-    without = UNLISTED, f"{os.path.basename(labels)} has no row for it"
-    rejected = dict.fromkeys(missing if way == REJECT else (), without)
+    left_out = missing if way == REJECT else ()
+    rejected = dict.fromkeys(left_out, (UNLISTED, f"{os.path.basename(labels)} has no row for it"))
     rejected |= {keys[i]: (refusal.code, refusal.reason) for i, refusal in survey.rejected.items()}
     form = AnnotatedRecords(tuple(survey.classes), MASKS if manifest.labels == MASKS else survey.labels, survey.ignore)
     kept = missing if way == UNCHANGED else []
     form = _with_kept(labels, manifest, form) if kept else form
     writer = _Writer(source, survey, rows, rejected, form, manifest, kept)
-    # The file was read twice, and its hash is in the recipe.
-    read.check_unchanged()
-    # The version by which the annotations were read; that of the dataset's recipe may be older.
-    options: dict[str, Any] = {"code_format": CODE_FORMAT, "labels": read.checksum(file), "unlisted": way}
-    if given := {name: value for name, value in recipe_options(read_as).items() if name != "path"}:
-        options["read_as"] = given
+    read.check_unchanged()  # It was read twice, and its hash is in the recipe.
+    options = {"labels": read.checksum(file), "unlisted": way, **_reading_options(read_as)}
     if export is not None:
         options["export"] = [read.checksum(path) for path in export.files]
     further, notes = _unmatched(dataset, survey, labels, read_as)
     changes = {**form.changes(manifest), "annotations": "" if NO_OBJECTS in read_as.confirmed else labels}
     how = Derived("relabel", options, every, _kept_row, writer.outcome, changes, further_rows=further)
     return derive([dataset], out, how, shards=shards, quiet=quiet), (*survey.notes, *unlisted_notes, *notes)
+
+
+def _reading_options(read_as: LabelsConfig) -> dict[str, Any]:
+    """Returns how annotations are read, for the recipe; the version of the dataset's own recipe may be older."""
+    given = {name: value for name, value in recipe_options(read_as).items() if name != "path"}
+    return {"code_format": CODE_FORMAT, **({"read_as": given} if given else {})}
 
 
 def _kept_row(row: LedgerRow) -> LedgerRow | None:
