@@ -96,7 +96,7 @@ TERMS: dict[str, str] = {
     "shards cannot be written (No space left on device)": "reference/messages.html#cannot-be-written-no-space",
     "40 of 400 images have no row in train.csv": "reference/messages.html#images-have-no-row-in",
     "Killed": "reference/messages.html#killed-exit-code-137",
-    "the codes are those of images of 700 x 1050": "reference/messages.html#the-codes-are-those-of-images-of",
+    "the codes are those of images of 700 x 1050": "reference/messages.html#were-they-drawn-on-smaller-images",
     "ds: contains another dataset (fingerprint 1a2b3c4d5e6f, this one is 6f5e4d3c2b1a)": "reference/messages.html",
     "16 of 390 inputs were rejected, 3 are allowed (rejects.max_fraction is 0.01)": "reference/messages.html",
     "kubeflow.notify: left out, since Kubeflow Pipelines 2.5 would refuse it": "reference/messages.html",

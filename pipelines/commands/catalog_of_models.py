@@ -32,8 +32,6 @@ TARGET = choice("--target", TARGETS, "platform that runs it", required=True)
 MODEL_PLACE = arg("model", "MODEL", "folder of a run, folder that models are pushed to, or SavedModel")
 VERTEX_RUN = (
     *CONFIG,
-    arg("--image", "NAME", "image (default: vertex.image)"),
-    arg("--pipeline-root", "URL", "folder of artifacts (default: vertex.pipeline_root)"),
     several("--parameter", "NAME=VALUE", "data_root or span; may be repeated"),
     flag("--no-cache", "run all steps again"),
     flag("--dry-run", "show the request and send nothing"),

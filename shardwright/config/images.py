@@ -174,8 +174,9 @@ class DuplicatesConfig(Section):
     near: NearConfig | None = option(None, help="Images that look alike. Needs `images.verify: full`.")
     conflicts: str = option(
         REPORT,
-        choices=(REPORT, REJECT, FAIL),
-        help="Duplicates with different labels: `report` them, `reject` all of them, or `fail`.",
+        choices=(REPORT, REJECT, FAIL, KEEP),
+        help="Duplicates with different labels: `report` them where they are at most a tenth of the images, `keep` any "
+        "number, `reject` all of them, or `fail`.",
     )
 
     @property

@@ -44,7 +44,8 @@ UNLISTED = ("auto", "empty", "unlabeled", "reject", "fail")
 # Facts about the data that would otherwise be a question, or an error.
 NO_OBJECTS, THIS_FRAME, OWN_BOXES = "no_objects", "this_frame", "own_boxes"
 ABSENT_IMAGES, OTHER_CLASSES, PREDICTIONS = "absent_images", "other_classes", "predictions"
-FACTS = (NO_OBJECTS, THIS_FRAME, OWN_BOXES, ABSENT_IMAGES, OTHER_CLASSES, PREDICTIONS)
+SAME_MASKS, OTHER_FOLDERS = "same_masks", "other_folders"
+FACTS = (NO_OBJECTS, THIS_FRAME, OWN_BOXES, ABSENT_IMAGES, OTHER_CLASSES, PREDICTIONS, SAME_MASKS, OTHER_FOLDERS)
 # The JSON Schema of options that the file may have in several forms, which `load` reads.
 _TEXTS: dict[str, Any] = {"type": "array", "items": {"type": "string"}}
 # A number or a color as a text.
@@ -234,7 +235,8 @@ class LabelsConfig(Section):
         "(`no_objects`); coordinates are of the images that are there, in their frame (`this_frame`); boxes and areas "
         "differ from the outlines next to them (`own_boxes`); annotations or lists name images that are not there "
         "(`absent_images`); the annotations of a split or a relabel have other classes (`other_classes`); objects have "
-        "scores, as a model writes them (`predictions`).",
+        "scores, as a model writes them (`predictions`); all images have the same mask of a pixel or two "
+        "(`same_masks`); a table has other classes than the folders of its images (`other_folders`).",
     )
 
     def check(self, path: str) -> None:

@@ -130,7 +130,7 @@ class KubeflowConfig(Section):
     version: str | None = option(
         None,
         form=_VERSION,
-        help='Of Kubeflow Pipelines, such as `"2.5"`, if it is older than 2.14; by default a current one.',
+        help='Of Kubeflow Pipelines, such as `"2.5"`, if it is older than 2.16; by default a current one.',
     )
     retries: int = option(RETRIES, least=0, most=MOST_RETRIES, help="How often a failed task is retried.")
     image_parameter: bool = option(

@@ -117,13 +117,13 @@ def relabel(
     way = source.unlisted if unlisted == AUTO else unlisted
     missing, unlisted_notes = _missing(labels, survey, keys, way)
     check_some(survey, labels, read_as)
-    if way != UNCHANGED:
-        _check_classes(labels, named, manifest, read_as)
+    _check_classes(labels, () if way == UNCHANGED else named, manifest, read_as)
     rows: dict[str, list[Annotation]] = {}
     for annotation in source.annotations():
         row = annotation._replace(values={}) if annotation.values else annotation
         rows.setdefault(keys[annotation.image], []).append(row)
-    rejected = {key: (UNLISTED, f"{os.path.basename(labels)} has no row for it") for key in missing if way == REJECT}
+    without = UNLISTED, f"{os.path.basename(labels)} has no row for it"
+    rejected = dict.fromkeys(missing if way == REJECT else (), without)
     rejected |= {keys[i]: (refusal.code, refusal.reason) for i, refusal in survey.rejected.items()}
     form = AnnotatedRecords(tuple(survey.classes), MASKS if manifest.labels == MASKS else survey.labels, survey.ignore)
     kept = missing if way == UNCHANGED else []
@@ -138,8 +138,7 @@ def relabel(
     if export is not None:
         options["export"] = [read.checksum(path) for path in export.files]
     further, notes = _unmatched(dataset, survey, labels, read_as)
-    some = "" if NO_OBJECTS in read_as.confirmed else labels
-    changes = {**form.changes(manifest), "annotations": some}
+    changes = {**form.changes(manifest), "annotations": "" if NO_OBJECTS in read_as.confirmed else labels}
     how = Derived("relabel", options, every, _kept_row, writer.outcome, changes, further_rows=further)
     return derive([dataset], out, how, shards=shards, quiet=quiet), (*survey.notes, *unlisted_notes, *notes)
 
@@ -157,7 +156,7 @@ def _check_classes(labels: str, named: Sequence[str], manifest: Manifest, read_a
     Raises:
         UsageError: they do not, and `input.labels.confirmed` does not have it.
     """
-    if OTHER_CLASSES in read_as.confirmed:
+    if OTHER_CLASSES in read_as.confirmed or not named:
         return
     check_spellings(dict.fromkeys((*manifest.classes, *named)), labels)
     if lost := [name for name in manifest.classes if name not in named]:

@@ -61,7 +61,7 @@ class ObjectAgreement:
     """The descriptions of the objects of a set, in columns; NaN where one is not there.
 
     Attributes:
-        seen: how many objects have two.
+        seen: how many objects there are.
     """
 
     seen: int = 0
@@ -78,16 +78,15 @@ class ObjectAgreement:
             box: the stated [x, y, width, height].
             area: the stated area.
         """
+        self.seen += 1
+        if self.seen > _ALL and self.seen % _ONE_OF:
+            return
+        if isinstance(outline, dict) and self.seen > _ALL // _ONE_OF and self.seen % _ONE_OF**2:
+            return
         # Whoever is not what it should be is reported where it is read.
         area = float(area) if type(area) in (int, float) and area > 0 else _NONE
         box = box if is_box(box) else None
         if box is None and (area != area or outline is None):
-            return
-        self.seen += 1
-        if isinstance(outline, dict):
-            if self.seen > _ALL // _ONE_OF and self.seen % _ONE_OF**2:
-                return
-        elif self.seen > _ALL and self.seen % _ONE_OF:
             return
         try:
             drawn, inside = _measure(outline)

@@ -225,7 +225,7 @@ class ObjectFormat(AnnotationFormat):
             PREDICTIONS not in self._options.confirmed
         ):
             raise UsageError(
-                f"{self._path}: {counted(self._scored, 'object has a score', 'objects have scores')} below 1, as a "
+                f"{self._path}: {self._scored:,} objects have scores below 1, as a "
                 f"model's predictions have. If they are the annotations, set input.labels.confirmed: [{PREDICTIONS}]."
             ).with_readings(self._options.confirming(PREDICTIONS, "objects with scores are the annotations"))
 

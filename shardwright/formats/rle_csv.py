@@ -25,14 +25,14 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
 
-from shardwright.config.input import THIS_FRAME, LabelsConfig, RleConfig
+from shardwright.config.input import SAME_MASKS, THIS_FRAME, LabelsConfig, RleConfig
 from shardwright.dataset.manifest import IGNORED
 from shardwright.errors import Reading, UsageError
 from shardwright.formats.base import IGNORE, Survey
@@ -42,8 +42,8 @@ from shardwright.formats.object_agreement import ObjectAgreement, box_around
 from shardwright.formats.object_content import corner_box
 from shardwright.formats.object_values import ObjectError, read_text_size
 from shardwright.formats.rows import CsvFormat, RawAnnotation, TableInput
-from shardwright.formats.table_values import class_readings, describes_object
-from shardwright.formats.tables import IMAGE, IMAGE_LABEL, LABEL, MASK, Table, TableRow, reduce_header, size_columns
+from shardwright.formats.table_values import only_class
+from shardwright.formats.tables import IMAGE, IMAGE_LABEL, LABEL, MASK, TableRow, reduce_header, size_columns
 from shardwright.images.boxes import Box
 from shardwright.masks.dialects import ABSOLUTE, COCO, COLUMN, COUNTS, RELATIVE, ROW, SIIM, Dialect, dialect_of_header
 from shardwright.masks.rle import RleError, Runs, area, perimeter, read_numbers
@@ -56,6 +56,8 @@ _CLEAR, _CONTRARY, _EDGES = 1.3, 2.0, 100
 _SMALLER = 0.8
 # Codes that fit one meaning only must be that many, and that many times as many as those that fit the other only.
 _SEVERAL, _MAJORITY = 3, 10
+# So many images with the same mask, one run of at most two pixels, are no chance.
+_MANY, _PAIR = 10, 2
 _NO_MASK = "-1"
 # What programs write for a missing value, and people for no pixels, in small letters without white space.
 _WORDS = frozenset(
@@ -63,7 +65,6 @@ _WORDS = frozenset(
 )
 _LONGEST_WORD = 8
 _ENCODED_PIXELS = "encodedpixels"
-_ONE_CLASS = "mask"
 # Published sets by the headers of image, class and mask, reduced to letters and digits, and those in row order.
 _SETS = {
     ("id", "", "rlemask"): "TGS salt",
@@ -72,10 +73,6 @@ _SETS = {
     ("id", "class", "segmentation"): "UW-Madison",
 }
 _BY_ROW = ("Carvana", "Sartorius", "UW-Madison")
-# Columns next to image and mask that are not a class of the mask: those of Data Science Bowl's and Sartorius' tables.
-_DESCRIBING = frozenset(
-    ("height", "width", "usage", "celltype", "platetime", "sampledate", "sampleid", "elapsedtimedelta")
-)
 # What a row may state beside its mask.
 _BESIDE: tuple[str, str] = ("bbox", "area")
 _NOTHING: list[int | None] = [None, None]
@@ -103,6 +100,8 @@ class RleCsv(CsvFormat):
         self._lines_of_words: dict[str, int] = {}
         self._other_texts = 0
         self._starts_at_0: list[int] = []
+        self._rows_without_mask = 0
+        self._masks: set[str] = set()
         self._surveys = False
         self._ignores = record is not None and record.ignored
         self._known_classes = {*(given.classes or ()), *([IGNORED] if self._ignores else [])}
@@ -116,7 +115,7 @@ class RleCsv(CsvFormat):
         if LABEL not in columns and IMAGE_LABEL not in columns:
             # A column that is named as a caption or a feature is not a class.
             known = [table.header[i] for i in (*columns.values(), *given.found.captions)] + given.further.named
-            self.one_class = _one_class(table, [*known, *size_columns(table.header)], given.classes)
+            self.one_class = only_class(table, [*known, *size_columns(table.header)], given.classes)
         headers = {role: table.header[column] for role, column in columns.items()}
         if record is not None and not code:
             layout = Layout(record.dialect, record.unlisted, f"{RECORD_FILE} states it")
@@ -141,8 +140,13 @@ class RleCsv(CsvFormat):
         if self._lines_of_words and self._other_texts:
             # Further fields are no codes, so nothing says what a word means.
             self._words, self._lines_of_words, self._starts_at_0 = frozenset(), {}, []
+            self._rows_without_mask = 0
             survey = super().survey()
         self._agreement.check(self._path, self._options, masks=True)
+        self._check_placeholder(sum(survey.listed))
+        if self._rows_without_mask >= _SEVERAL and self._record is None:
+            # A table that states which images have no mask says nothing of those that it does not name.
+            self.unlisted = "fail"
         survey.ignore = self._ignores
         for word, line in self._lines_of_words.items():
             note = f"run lengths: {word!r} means no mask, since all other fields are codes (the first is row {line})"
@@ -153,6 +157,9 @@ class RleCsv(CsvFormat):
 
     def _look(self, image: int, annotation: RawAnnotation) -> str:
         text = annotation.text
+        self._rows_without_mask += not text
+        if text and len(self._masks) < _SEVERAL:
+            self._masks.add(text)
         if not text or self.dialect.runs == COUNTS:
             return ""
         # All but a few texts have no 0 at all: no need to read their numbers.
@@ -164,6 +171,18 @@ class RleCsv(CsvFormat):
             numbers = read_numbers(text)
             self._other_texts += numbers is None or len(numbers) % 2
         return ""
+
+    def _check_placeholder(self, images: int) -> None:
+        """Raises `UsageError` where all images have the same one or two pixels, as in a sample submission."""
+        numbers = read_numbers(next(iter(self._masks))) if len(self._masks) == 1 else None
+        alike = numbers is not None and len(numbers) == _PAIR and int(numbers[1]) <= _PAIR
+        if alike and images >= _MANY and SAME_MASKS not in self._options.confirmed:
+            mask = next(iter(self._masks))
+            raise UsageError(
+                f"{self._path}, column {self.mask_column!r}: all masks of {images:,} images are {mask!r}, as in a "
+                "sample submission. Give the file with the annotations. If the masks are right, set "
+                f"input.labels.confirmed: [{SAME_MASKS}]."
+            ).with_readings(self._options.confirming(SAME_MASKS, "all images have this mask"))
 
     def _count_from_0(self, survey: Survey) -> None:
         """Takes starts of 0, anywhere in the table, as evidence that they count from 0.
@@ -291,46 +310,6 @@ class RleCsv(CsvFormat):
                 "the classes in input.classes."
             )
         return existing[0][1] if existing else likely or possible or (value, "")
-
-
-def _one_class(table: Table, known: Collection[str], classes: Mapping[str, int | None] | None) -> str:
-    """Returns the class of all masks of a table that has no column of classes.
-
-    Args:
-        table: the table.
-        known: headers of columns that are something else.
-        classes: `input.classes`.
-
-    Raises:
-        UsageError: several classes are configured, or another column may well hold them.
-    """
-    if classes is not None and len(classes) == 1:
-        return next(iter(classes))
-    if classes is not None:
-        raise UsageError(
-            f"{table.path}: no column of classes was found, and input.classes names {len(classes)}. Name the column by "
-            "input.labels.columns.label, or only one class."
-        )
-    unknown = [
-        name
-        for i, name in enumerate(table.header)
-        if name not in known and reduce_header(name) not in _DESCRIBING and not describes_object(table, i)
-    ]
-    if unknown:
-        taken = {i for i, name in enumerate(table.header) if name not in unknown}
-        readings = class_readings(table, taken)
-        likely = str(readings[0].options["input.labels.columns.label"]) if readings else unknown[0]
-        raise UsageError(
-            f"{table.path}: no column of classes was found; is it {likely!r}? Name it by "
-            "input.labels.columns.label, or write the only class there is into input.classes."
-        ).with_readings(
-            readings[0]
-            if readings
-            else Reading(f"the column {likely!r} has the classes", {"input.labels.columns.label": likely}),
-            Reading("all masks are of one class", {"input.classes": [_ONE_CLASS]}),
-            *readings[1:],
-        )
-    return _ONE_CLASS
 
 
 class SampleCell(NamedTuple):

@@ -248,11 +248,11 @@ def read_annotations(listed: IngestInput) -> IngestInput:
     recipe, listing, source, not_images = listed.recipe, listed.listing, listed.source, listed.rejected
     if recipe.features.preset == RLE_TEXT and isinstance(source.dialect, ClassesInText):
         raise ConfigError("features.preset", "rle_text keeps masks as text, and these are images", "Use another one.")
-    unlisted = source.unlisted if recipe.input.unlisted_images == "auto" else recipe.input.unlisted_images
     if listed.records is None and len(not_images) == len(listing.keys):
         raise _no_images(listing, not_images)
     survey = source.survey()
     survey.notes, listed.notes = (*listed.notes, *survey.notes), ()
+    unlisted = source.unlisted if recipe.input.unlisted_images == "auto" else recipe.input.unlisted_images
     may_be_empty = recipe.task == "segmentation" or survey.labels != SINGLE
     _check_unlisted_option(recipe.task, unlisted, may_be_empty)
     # Files that were refused or replaced by another span are in the ledger already, with the right reason.

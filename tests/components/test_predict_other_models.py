@@ -2,7 +2,6 @@
 
 import csv
 import re
-from pathlib import Path
 from typing import Any
 
 import build
@@ -25,18 +24,18 @@ SIZE = (16, 24)
 UNIT = "unit"
 
 
-def masks(last: str | None = "sigmoid", *, size: tuple[int | None, int | None] = SIZE, classes: int = 2) -> Any:
+def masks(last="sigmoid", *, size=SIZE, classes=2):
     inputs = keras.Input((*size, 3))
     return keras.Model(inputs, layers.Conv2D(classes, 3, padding="same", activation=last)(inputs))
 
 
-def labels(last: str | None, classes: int = 2) -> Any:
+def labels(last, classes=2):
     inputs = keras.Input((*SIZE, 3))
     return keras.Model(inputs, layers.Dense(classes, activation=last)(layers.GlobalAveragePooling2D()(inputs)))
 
 
 @pytest.fixture(params=["file", "folder"])
-def saved(request: pytest.FixtureRequest, tmp_path: Path) -> Any:
+def saved(request, tmp_path):
     """Saves a model as a Keras file or as a SavedModel."""
 
     def save(model: Any) -> str:
@@ -50,14 +49,14 @@ def saved(request: pytest.FixtureRequest, tmp_path: Path) -> Any:
     return save
 
 
-def table(model: str, images: Path, out: Path, stated: Stated) -> list[dict[str, str]]:
+def table(model, images, out, stated):
     predict(model, str(images), str(out), PredictOptions(stated=stated), quiet=True)
     with out.open(newline="") as file:
         return list(csv.DictReader(file))
 
 
 @pytest.mark.two_stacks
-def test_masks_are_those_of_the_model(saved: Any, tmp_path: Path) -> None:
+def test_masks_are_those_of_the_model(saved, tmp_path):
     source = build.dataset(tmp_path / "source", counts={"train": [2]})
     model = masks()
     rows = table(saved(model), source, tmp_path / "out.csv", Stated(UNIT))
@@ -73,7 +72,7 @@ def test_masks_are_those_of_the_model(saved: Any, tmp_path: Path) -> None:
         assert np.array_equal(answer["masks"].astype(bool), wanted >= 0.5)
 
 
-def test_logits_are_seen_in_a_keras_file_and_must_be_stated_for_a_saved_model(saved: Any, tmp_path: Path) -> None:
+def test_logits_are_seen_in_a_keras_file_and_must_be_stated_for_a_saved_model(saved, tmp_path):
     source = build.dataset(tmp_path / "source", counts={"train": [2]})
     model = masks(None)
     model.layers[-1].bias.assign([40.0, -40.0])
@@ -90,7 +89,7 @@ def test_logits_are_seen_in_a_keras_file_and_must_be_stated_for_a_saved_model(sa
     assert answer["probabilities"][..., 1].max() < 0.01
 
 
-def test_labels(saved: Any, tmp_path: Path) -> None:
+def test_labels(saved, tmp_path):
     source = build.dataset(tmp_path / "source", counts={"train": [3]}, task="classification")
     names = ImageDataset.open(source).manifest.classes
     rows = table(saved(labels("softmax", len(names))), source, tmp_path / "out.csv", Stated(UNIT))
@@ -131,20 +130,18 @@ def test_labels(saved: Any, tmp_path: Path) -> None:
         (masks, Stated("dataset", classes=("a", "b")), "needs --dataset, a transformed one"),
     ],
 )
-def test_what_is_missing_or_does_not_fit_is_said_with_both_shapes(
-    saved: Any, tmp_path: Path, model: Any, stated: Stated, problem: str
-) -> None:
+def test_what_is_missing_or_does_not_fit_is_said_with_both_shapes(saved, tmp_path, model, stated, problem):
     with pytest.raises(UsageError, match=problem):
         open_any_model(saved(model()), stated)
 
 
-def test_a_dataset_of_the_other_task_does_not_fit(saved: Any, tmp_path: Path) -> None:
+def test_a_dataset_of_the_other_task_does_not_fit(saved, tmp_path):
     source = build.dataset(tmp_path / "source", counts={"train": [1]})
     with pytest.raises(UsageError, match=re.escape("gives [batch, 2]; for ") + r".* must be \[batch, 16, 24, 2\]"):
         open_any_model(saved(labels("softmax")), Stated(UNIT, str(source)))
 
 
-def test_a_model_that_runs_code_is_not_opened(tmp_path: Path) -> None:
+def test_a_model_that_runs_code_is_not_opened(tmp_path):
     model = keras.Sequential([keras.Input((16, 24, 3)), layers.Lambda(lambda x: x), layers.Conv2D(2, 1)])
     model.save(tmp_path / "model.keras")
     with pytest.raises(DatasetError, match="Lambda"):
@@ -154,12 +151,12 @@ def test_a_model_that_runs_code_is_not_opened(tmp_path: Path) -> None:
         open_any_model(str(tmp_path / "broken.keras"), Stated(UNIT, classes=("a", "b")))
 
 
-def test_other_commands_say_what_to_do_with_it(tmp_path: Path) -> None:
+def test_other_commands_say_what_to_do_with_it(tmp_path):
     masks().export(tmp_path / "model", verbose=False)
     with pytest.raises(UsageError, match=r"did not export this model. `shardwright predict` takes it"):
         open_model(str(tmp_path / "model"))
 
 
-def test_the_help_has_all_values() -> None:
+def test_the_help_has_all_values():
     assert catalog_of_models.NORMALIZATIONS == NORMALIZATIONS
     assert catalog_of_models.OUTPUTS == OUTPUTS

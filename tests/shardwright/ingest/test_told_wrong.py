@@ -486,3 +486,78 @@ def test_predictions_are_no_annotations(tmp_path):
         one["score"] = 0.3 + n / 40
     (tmp_path / "a.json").write_text(json.dumps(document))
     confirmed(asked(raw, tmp_path, "12 objects have scores below 1"), "predictions")
+
+
+# --- Samples of a submission, copies, and tables that say what they do not name
+
+
+def run_lengths(root, row):
+    raw = {**table(root, "ImageId,ClassId,EncodedPixels", row), "task": "segmentation"}
+    return changed(raw, classes=["defect"], labels={"path": str(root / "t.csv")})
+
+
+@pytest.mark.parametrize("code", ["1 1", "1 2", "7 1"])
+def test_one_pixel_that_all_images_have_is_no_mask(tmp_path, code):
+    asked(
+        run_lengths(tmp_path, lambda n: f"1,{code}"), tmp_path, f"all masks of 12 images are '{code}', as in a sample"
+    )
+
+
+@pytest.mark.parametrize("row", [lambda n: "1,1 3", lambda n: f"1,{n + 1} 1", lambda n: "1,1 1 5 2"])
+def test_masks_that_may_be_meant_are_taken(tmp_path, row):
+    assert run(run_lengths(tmp_path, row), tmp_path / "out").totals["written"] == COUNT
+
+
+def test_one_class_of_all_rows_is_nothing_to_learn(tmp_path):
+    asked(table(tmp_path, "image,label", lambda n: "0"), tmp_path, "all 12 images have the class '0', as in a sample")
+
+
+def test_a_table_with_empty_masks_says_nothing_of_images_without_a_row(tmp_path):
+    raw = run_lengths(tmp_path, lambda n: f"1,{'' if n % 2 else f'{n + 1} 3'}")
+    image(tmp_path / "images/other.jpg", 99)
+    with pytest.raises(CheckFailed, match=r"other\.jpg"):
+        run(raw, tmp_path / "out")
+    assert run(changed(raw, unlisted_images="empty"), tmp_path / "out").totals["written"] == COUNT + 1
+
+
+def copies(root, share):
+    for number in range(COUNT * 2):
+        image(root / f"images/{'ab'[number % 2]}/i{number:02}.jpg", number)
+        if number < share:
+            image(root / f"images/c/i{number:02}.jpg", number)
+    return {"task": "classification", "input": {"images": str(root / "images"), "labels": {"format": "class_folders"}}}
+
+
+def test_images_that_are_there_again_as_another_class_are_a_question(tmp_path):
+    with pytest.raises(
+        UsageError, match="conflicting_duplicates: 24 of 36 images are there with other labels"
+    ) as found:
+        run(copies(tmp_path, 12), tmp_path / "out")
+    written = []
+    for number, reading in enumerate(found.value.readings):
+        conflicts = reading.options["duplicates.conflicts"]
+        raw = {**copies(tmp_path, 12), "duplicates": {"conflicts": conflicts}, "rejects": {"max_fraction": 1}}
+        written.append(run(raw, tmp_path / f"answer{number}").totals["written"])
+    assert written == [12, 36]
+
+
+def test_a_few_copies_are_told(tmp_path):
+    assert run(copies(tmp_path, 3), tmp_path / "out").totals["written"] == COUNT * 2 + 3
+
+
+def test_folders_that_contradict_a_table_of_classes_are_a_question(tmp_path):
+    for number in range(COUNT):
+        image(tmp_path / f"images/{'ab'[number % 2]}/i{number:02}.jpg", number)
+    lines(tmp_path / "t.csv", "image,label", *(f"i{number:02}.jpg,{'ba'[number % 2]}" for number in range(COUNT)))
+    labels = {"path": str(tmp_path / "t.csv"), "format": "label_csv"}
+    raw = {"task": "classification", "input": {"images": str(tmp_path / "images"), "labels": labels}}
+    asked(raw, tmp_path, "12 of 12 images that are in folders called after classes have another class here")
+
+
+def test_folders_with_other_names_than_the_classes_contradict_nothing(tmp_path):
+    for number in range(COUNT):
+        image(tmp_path / f"images/{'xy'[number % 2]}/i{number:02}.jpg", number)
+    lines(tmp_path / "t.csv", "image,label", *(f"i{number:02}.jpg,{'ba'[number % 3 % 2]}" for number in range(COUNT)))
+    labels = {"path": str(tmp_path / "t.csv"), "format": "label_csv"}
+    raw = {"task": "classification", "input": {"images": str(tmp_path / "images"), "labels": labels}}
+    assert run(raw, tmp_path / "out").totals["written"] == COUNT
