@@ -21,6 +21,7 @@ from shardwright.formats.base import BACKGROUND, Survey
 from shardwright.formats.classes import as_integer, special_label
 from shardwright.formats.mask_names import ONE_CLASS
 from shardwright.images.colors import COLOR, color_number, show_value
+from shardwright.images.header import has_image_ending
 from shardwright.pipelines.init.inventory import Inventory
 from shardwright.pipelines.init.read_trial import CLASSES, IMAGES, PATH, DetectedInput, absolute, read_input
 from shardwright.storage import is_remote, list_names
@@ -98,6 +99,8 @@ def _find_class_file(
                 grays = {COLOR + 0x010101 * value: value for value in range(256)}
                 classes = {name: grays.get(number or 0, number) for name, number in classes.items()}
             known = {name: number for name, number in classes.items() if number is not None}
+            if any(map(has_image_ending, classes)):
+                continue  # A list of images, with the class of each.
             if known == classes and set(numbers) <= set(known.values()):
                 found[path] = {name: n for name, n in known.items() if n in numbers or not _is_background(name)}
     named = list(found.values())

@@ -243,12 +243,6 @@ ROWS = {
         CLASS,
         {"labels.csv": _table("image,label", "i{i}.jpg,{k}"), "classes.txt": "cat 0\ndog 1\n"},
     ),
-    "paths and numbers": (
-        f"{_G}open-mmlab/mmpretrain",
-        {"{val}/{two}_{i}.jpg": PHOTO},
-        _by("{k}"),
-        {"meta/train.txt": _lines("{two}_{i}.jpg {k}", TRAINED), "meta/val.txt": _lines("{two}_{i}.jpg {k}", (6, 7))},
-    ),
     "Tiny ImageNet of train": (
         "http://cs231n.stanford.edu/tiny-imagenet-200.zip",
         {"tiny-imagenet-200/train/n0{k}/images/n0{k}_{i}.JPEG": PHOTO},
