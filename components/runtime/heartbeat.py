@@ -55,7 +55,7 @@ def watched(environment: Mapping[str, str]) -> Iterator[None]:
     mark = file.with_name(_MARK)
     gone = Abandoned(
         f"the task that waits for this training has not renewed {file} for {seconds:g} s. Its run was terminated, or "
-        "its node is gone. The training was stopped; run the step again, and it continues from its last checkpoint."
+        "its node is gone. The training was stopped; retry the run, and it continues from its last checkpoint."
     )
     if mark.exists():
         raise gone

@@ -362,6 +362,7 @@ CHANGE = {
             choice("--start", (0, 1), "as input.labels.rle.start (default: detected)", type=int),
             several("--column", "ROLE=HEADER", "as input.labels.columns, for example image=photo; may be repeated"),
             arg("--key-regex", "REGEX", "as input.labels.key_regex"),
+            several("--confirmed", "FACT", "as input.labels.confirmed, for example no_objects; may be repeated"),
             json("print what was made as JSON"),
         ),
     ),
@@ -394,7 +395,7 @@ CHANGE = {
     ),
     "export": Entry(
         "write a dataset back as images, masks and a CSV",
-        "An ingest reads the files back without an option.",
+        "An ingest reads the files back; names that begin like formulas need --raw.",
         "export datasets/photos --out files",
         "how-to/export.md",
         (

@@ -1,4 +1,4 @@
-"""All rules, in the order in which they are checked and shown; `docs/how-to/dry-run.md` has the same table."""
+"""All rules, in the order in which they are checked and shown; `docs/how-to/preflight.md` has the same table."""
 
 from __future__ import annotations
 

@@ -175,6 +175,7 @@ def _of_format(row: LabelFormat) -> Callable[..., LabelsConfig]:
     options = dict.fromkeys(option.partition(".")[0] for option in row.options)
     runs = _OF_RUNS if "rle" in options else ()
     names = [*(["path"] if row.path else []), *runs, *options, *(["orientation"] if row.has_masks else [])]
+    names += ["confirmed"] if row.path else []
     names.sort(key=lambda name: name not in ("path", "columns" if not row.path else ""))
     fields = {one.name: one for section in (LabelsConfig, RleConfig) for one in dataclasses.fields(section)}
     parameters = [

@@ -117,8 +117,8 @@ def Images(
 
     Args:
         verify: `header` checks the header of a file. `full` also decodes it, rejects files that cannot be decoded, and adds the features `image/hash/*` and `image/quality/*`.
-        max_pixels: Larger images are rejected before decoding; `200MP` works, too.
-        max_bytes: Larger files are rejected unread; `1GB` works, too.
+        max_pixels: Larger images are rejected before decoding.
+        max_bytes: Larger files are rejected unread.
         orientation: `apply` turns images as their Exif orientation states, and encodes these again.
         resize: How pixels are brought to `size`, after that turn.
         size: `[height, width]`; one number for `longest_side`.
@@ -173,7 +173,7 @@ def Split(
         from_column: Column of the table of labels with the split of each image, for `method: predefined`.
         from_lists: Split -> file with the keys of its images, for `method: predefined`.
         unlisted_images: Split of the images that have none in the input, for `method: predefined`; `fail` stops the run.
-        keep_from: Earlier dataset, whose images stay in their splits: only new images are divided. `blessed` is the dataset of the baseline model.
+        keep_from: Earlier dataset, whose images stay in their splits: only new images are divided. `blessed` is the dataset of the last pushed model.
         **shares: share of a split by its name, as in `ratios`: `train=0.8`.
     """
 
@@ -213,7 +213,7 @@ def Rejects(max_fraction: float | str = 0.01) -> RejectsConfig:
     Images that `input.unlisted_images: reject` leaves out are not counted.
 
     Args:
-        max_fraction: Share of the inputs that may be rejected, rounded down; `1%` works, too.
+        max_fraction: Share of the inputs that may be rejected, rounded down.
     """
 
 def Transform(
@@ -407,7 +407,7 @@ def Drift(
     """Comparison of the images with an earlier dataset.
 
     Args:
-        reference: A dataset, folder or URL; relative paths start from the folder the command is called in. `blessed` stands for the dataset of the baseline model (`shardwright.ingest.baseline`) in configurations of `shardwright run` and `shardwright compile`; in a TFX pipeline of your own give a path.
+        reference: A dataset, folder or URL. `blessed`, for `shardwright run` and `shardwright compile`, is the dataset of the last pushed model; in a TFX pipeline of your own, give a path.
         images: How many of each dataset are compared.
         alpha: Chance of a false alarm. Less than 5e-05 needs `ignore: [embedding]`.
         ignore: Measures that may change.

@@ -66,9 +66,8 @@ class DriftConfig(_Comparison):
     PATH: ClassVar[str] = "gate.drift"
 
     reference: str = option(
-        help="A dataset, folder or URL; relative paths start from the folder the command is called in. `blessed` "
-        "stands for the dataset of the baseline model (`shardwright.ingest.baseline`) in configurations of "
-        "`shardwright run` and `shardwright compile`; in a TFX pipeline of your own give a path."
+        help="A dataset, folder or URL. `blessed`, for `shardwright run` and `shardwright compile`, is the dataset of "
+        "the last pushed model; in a TFX pipeline of your own, give a path."
     )
     images: int = _number("dataset")
     alpha: float = _chance(". Less than 5e-05 needs `ignore: [embedding]`.")

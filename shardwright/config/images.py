@@ -42,14 +42,14 @@ class ImagesConfig(Section):
         200_000_000,
         least=1,
         form=PIXELS,
-        help="Larger images are rejected before decoding; `200MP` works, too.",
+        help="Larger images are rejected before decoding.",
     )
     max_bytes: int = option(
         1 << 30,
         least=1,
         most=_MOST_BYTES,
         form=BYTES,
-        help="Larger files are rejected unread; `1GB` works, too.",
+        help="Larger files are rejected unread.",
     )
     orientation: str = option(
         KEEP,

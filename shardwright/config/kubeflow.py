@@ -145,7 +145,9 @@ class KubeflowConfig(Section):
         help="Folder on a volume or a bucket that replaces the one in `input` during a run; by default the same.",
     )
     push_directory: str | None = option(None, help="Folder of blessed models, on a volume.")
-    resources: Mapping[str, Resources] = option(factory=dict, help="Component -> resources of its pod.")
+    resources: Mapping[str, Resources] = option(
+        factory=dict, help="Component -> resources of its pod; by default none."
+    )
     node_selectors: Mapping[str, Mapping[str, str]] = option(
         factory=dict, help="Component -> labels of the nodes it may run on."
     )

@@ -95,7 +95,7 @@ class SplitConfig(Section):
     keep_from: str | None = option(
         None,
         help="Earlier dataset, whose images stay in their splits: only new images are divided. `blessed` is the "
-        "dataset of the baseline model.",
+        "dataset of the last pushed model.",
     )
 
     def check(self, path: str) -> None:

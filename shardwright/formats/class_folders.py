@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import re
 from abc import abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
 from typing import Any, NamedTuple
 
 from shardwright.config.limited_pattern import LimitedPattern
@@ -35,14 +35,14 @@ from shardwright.storage import Refusal
 
 # All before the last `_<number>` or `.<number>`.
 _LABEL_NUMBER = re.compile(r"(?:^|/)(?P<label>[^/]+)[_.][0-9]+(?:\.[^./]*)?\Z")
-# A number before the name of a class, as lists have it.
-_NUMBERED = re.compile(r"\b[0-9]+[_ .-]+")
+# What splits may have before or behind the name of a class: a number, as lists have it, and the plural.
+_NUMBERED, _PLURAL = r"(?:[0-9]+[_ .-]+)?", r"(?:s|es)?"
 _AROUND = "images"
 _FORMAT, _PATTERN = "input.labels.format", "input.labels.regex"
 CLASS_FOLDERS, FILE_NAME = "class_folders", "file_name"
 BY_FOLDER = Reading("the folder of an image is its class", {_FORMAT: CLASS_FOLDERS})
 IMAGES_ALONE = Reading("the images have no classes", {_FORMAT: "none"})
-_BY_KEY = (BY_FOLDER, Reading("the name of an image's file states its class", {_FORMAT: FILE_NAME}))
+_BY_NAME = Reading("the name of an image's file states its class", {_FORMAT: FILE_NAME})
 _EITHER = "Set input.labels.format: class_folders or file_name."
 
 
@@ -194,9 +194,8 @@ class ClassFolders(KeyFormat):
         ]
         # `test/unknown` holds images to predict.
         readings = readings[::-1] if len(further) == 1 else readings
-        if {_NUMBERED.sub("", label) for label in further} <= {_NUMBERED.sub("", label) for label in learned}:
-            options = {_FORMAT: FILE_NAME, _PATTERN: rf"(?:^|/)(?:{_NUMBERED.pattern})?(?P<label>[^/]+)/[^/]+$"}
-            readings.insert(0, Reading("the numbers before the names are no part of them", options))
+        if pattern := _common_names(learned, further):
+            readings.insert(0, Reading("numbers before the names, and plurals, are no part of them", pattern))
         raise UsageError(
             f"input.labels: the folders of the splits are not the same classes: train has {shorten(sorted(learned))}, "
             f"but no {shorten(sorted(further))}. Rename the folders, or choose what they are."
@@ -207,6 +206,30 @@ class ClassFolders(KeyFormat):
 
     def _unlabeled(self) -> tuple[str, str]:
         return "no_class_folder", "the image is not in a class folder; move it into one"
+
+
+def _common_names(learned: Collection[str], further: Collection[str]) -> dict[str, str]:
+    """Returns the options by which splits that spell the same classes in two ways have one name for each, if they do.
+
+    Args:
+        learned: the folders of the split to learn from, which are different classes.
+        further: those of other splits that it lacks.
+    """
+    plain = {label: re.sub(f"^{_NUMBERED}", "", label) for label in (*learned, *further)}
+    names = {name for name in plain.values() if not any(_is_plural(name, other) for other in plain.values())}
+    name_of = {
+        label: next(one for one in names if one == name or _is_plural(name, one)) for label, name in plain.items()
+    }
+    known = {name_of[label] for label in learned}
+    if len(known) < len(learned) or not {name_of[label] for label in further} <= known:
+        return {}
+    # Of two names that one label may begin with, the longer one.
+    either = "|".join(map(re.escape, sorted(names, key=lambda name: (-len(name), name))))
+    return {_FORMAT: FILE_NAME, _PATTERN: f"(?:^|/){_NUMBERED}(?P<label>{either}){_PLURAL}/[^/]+$"}
+
+
+def _is_plural(name: str, other: str) -> bool:
+    return name != other and re.fullmatch(re.escape(other) + _PLURAL, name) is not None
 
 
 def class_folder(key: str, level: int = 0) -> str:
@@ -359,9 +382,13 @@ def detect_key_format(
     if classes is None and (len(folders) == 1 or all(map(is_split_folder, folders))):
         shown = shorten(sorted(folders))
         problem = f"{differ}, and the folders ({shown}) may not be classes"
-        raise UsageError(f"input.labels: {problem}. {_EITHER}").with_readings(*_BY_KEY)
+        # A single class is nothing to learn.
+        other = BY_FOLDER if len(folders) > 1 else IMAGES_ALONE
+        raise UsageError(f"input.labels: {problem}. {_EITHER}").with_readings(_BY_NAME, other)
     if by_name == by_folder and by_name > 0:
-        raise UsageError(f"input.labels: {differ}, and input.classes knows both. {_EITHER}").with_readings(*_BY_KEY)
+        raise UsageError(f"input.labels: {differ}, and input.classes knows both. {_EITHER}").with_readings(
+            BY_FOLDER, _BY_NAME
+        )
     return CLASS_FOLDERS, f"{no_path} ({differ}; input.labels.format: file_name takes the names)"
 
 

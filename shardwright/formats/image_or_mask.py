@@ -115,7 +115,7 @@ def _pairs(images: Listing, both: dict[int, str]) -> Iterator[tuple[set[int], st
     stems = {os.path.splitext(key)[0] for key in keys}
     known = [
         (suffix, image)
-        for suffix, image in suffix_pairs(stems)
+        for suffix, image in suffix_pairs(stems, stem_of.values())
         if any(stem.endswith(suffix) and stem[: -len(suffix)] + image in stems for stem in stem_of.values())
     ]
     yield _ending(stem_of, [suffix for suffix, _ in known]), f"by the suffix {' or '.join(name for name, _ in known)}"

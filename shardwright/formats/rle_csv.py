@@ -24,6 +24,7 @@ other's mask transposed, and only the header or the user can decide.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -31,16 +32,19 @@ from typing import NamedTuple
 
 import numpy as np
 
-from shardwright.config.input import LabelsConfig, RleConfig
+from shardwright.config.input import THIS_FRAME, LabelsConfig, RleConfig
 from shardwright.dataset.manifest import IGNORED
 from shardwright.errors import Reading, UsageError
 from shardwright.formats.base import IGNORE, Survey
 from shardwright.formats.classes import ClassMap, as_integer
 from shardwright.formats.export_record import RECORD_FILE
+from shardwright.formats.object_agreement import ObjectAgreement, box_around
+from shardwright.formats.object_content import corner_box
 from shardwright.formats.object_values import ObjectError, read_text_size
 from shardwright.formats.rows import CsvFormat, RawAnnotation, TableInput
 from shardwright.formats.table_values import class_readings, describes_object
 from shardwright.formats.tables import IMAGE, IMAGE_LABEL, LABEL, MASK, Table, TableRow, reduce_header, size_columns
+from shardwright.images.boxes import Box
 from shardwright.masks.dialects import ABSOLUTE, COCO, COLUMN, COUNTS, RELATIVE, ROW, SIIM, Dialect, dialect_of_header
 from shardwright.masks.rle import RleError, Runs, area, perimeter, read_numbers
 from shardwright.running.progress import counted
@@ -72,12 +76,20 @@ _BY_ROW = ("Carvana", "Sartorius", "UW-Madison")
 _DESCRIBING = frozenset(
     ("height", "width", "usage", "celltype", "platetime", "sampledate", "sampleid", "elapsedtimedelta")
 )
+# What a row may state beside its mask.
+_BESIDE: tuple[str, str] = ("bbox", "area")
+_NOTHING: list[int | None] = [None, None]
+_NUMBER = re.compile(r"[0-9]+(?:\.[0-9]+)?")
 # Enough rows to detect a dialect, and read in a moment.
 _MOST_SAMPLES, _IMAGES, _TRIED_IMAGES = 256, 32, 256
 
 
 class RleCsv(CsvFormat):
-    """Run lengths: image and class are in one column (`image_label`), in two, or the only class is not named."""
+    """Run lengths: image and class are in one column (`image_label`), in two, or the only class is not named.
+
+    Attributes:
+        one_class: the class of all masks, where the table names none; else empty.
+    """
 
     format = "rle_csv"
     dialect: Dialect
@@ -91,21 +103,25 @@ class RleCsv(CsvFormat):
         self._lines_of_words: dict[str, int] = {}
         self._other_texts = 0
         self._starts_at_0: list[int] = []
+        self._surveys = False
         self._ignores = record is not None and record.ignored
         self._known_classes = {*(given.classes or ()), *([IGNORED] if self._ignores else [])}
         table, columns = given.table, given.found.roles
         self.mask_column = table.header[columns[MASK]]
+        self._options, self._agreement = given.options, ObjectAgreement()
+        reduced = [reduce_header(name) for name in table.header]
+        self._beside = [reduced.index(name) if name in reduced else None for name in _BESIDE]
         self._sizes = tuple(map(table.header.index, size_columns(table.header)))
-        self._one_class = ""
+        self.one_class = ""
         if LABEL not in columns and IMAGE_LABEL not in columns:
             # A column that is named as a caption or a feature is not a class.
             known = [table.header[i] for i in (*columns.values(), *given.found.captions)] + given.further.named
-            self._one_class = _one_class(table, [*known, *size_columns(table.header)], given.classes)
+            self.one_class = _one_class(table, [*known, *size_columns(table.header)], given.classes)
         headers = {role: table.header[column] for role, column in columns.items()}
         if record is not None and not code:
             layout = Layout(record.dialect, record.unlisted, f"{RECORD_FILE} states it")
         else:
-            layout = detect_layout(table.path, headers, self._sample_cells(given.images.size_of), code)
+            layout = detect_layout(table.path, headers, self._sample_cells(given.images.size_of), code, given.options)
         self.dialect, self.unlisted = layout.dialect, layout.unlisted
         self._words |= {_NO_MASK} if record is None else set()
         self._set_name = layout.set_name
@@ -119,11 +135,14 @@ class RleCsv(CsvFormat):
 
     def survey(self) -> Survey:
         self._lines_of_words.clear()  # Those of the samples, before the dialect was known.
+        self._surveys = True
         survey = super().survey()
+        self._surveys = False
         if self._lines_of_words and self._other_texts:
             # Further fields are no codes, so nothing says what a word means.
             self._words, self._lines_of_words, self._starts_at_0 = frozenset(), {}, []
             survey = super().survey()
+        self._agreement.check(self._path, self._options, masks=True)
         survey.ignore = self._ignores
         for word, line in self._lines_of_words.items():
             note = f"run lengths: {word!r} means no mask, since all other fields are codes (the first is row {line})"
@@ -193,9 +212,11 @@ class RleCsv(CsvFormat):
             name, label = self._split(row.fields[columns[IMAGE_LABEL]].strip())
         else:
             name = row.fields[columns[IMAGE]].strip()
-            label = self._one_class or row.fields[columns[LABEL]].strip()
+            label = self.one_class or row.fields[columns[LABEL]].strip()
         problem = "has a mask but names no class" if text and not label else ""
         image = self._names.find(name)
+        if text and image is not None and self._surveys and self._beside != _NOTHING:
+            self._compare(image, text, row)
         if not self._sizes:
             return RawAnnotation(row.line, name, image, (label,) if label else (), text, problem)
         size = None
@@ -204,6 +225,23 @@ class RleCsv(CsvFormat):
         except ObjectError as error:
             problem = problem or str(error)
         return RawAnnotation(row.line, name, image, (label,) if label else (), text, problem, stated_size=size)
+
+    def _compare(self, image: int, text: str, row: TableRow) -> None:
+        """Compares a code with the box and the area that its row states."""
+        box, stated = (None if column is None else row.fields[column] for column in self._beside)
+        edges = read_numbers(" ".join(_NUMBER.findall(box or "")).replace(".0", ""))
+        drawn = beside = None
+        with suppress(RleError, ValueError):  # Reported when its image is written.
+            numbers = None if self.dialect.runs == COUNTS else read_numbers(text)
+            pixels = float("nan") if numbers is None else float(numbers[1::2].sum())
+            if edges is not None and len(edges) == len(Box._fields) and self._agreement.seen < _MOST_SAMPLES:
+                height, width = self._images.size_of(image) or (0, 0)
+                runs = self.dialect.parse(text, height=height, width=width)
+                drawn, pixels = box_around(runs, height), float(area(runs))
+                both = [Box(*map(float, edges)), corner_box(*map(float, edges))]
+                beside = min(both, key=lambda one: sum(abs(a - b) for a, b in zip(one, drawn, strict=True)))
+            self._agreement.seen += 1
+            self._agreement.add(drawn, pixels, beside, float(stated or "nan"))
 
     def _sample_cells(self, size_of: Callable[[int], tuple[int, int] | None]) -> list[SampleCell]:
         """Returns the first rows with a mask, of so many images that can be read."""
@@ -286,8 +324,11 @@ def _one_class(table: Table, known: Collection[str], classes: Mapping[str, int |
             f"{table.path}: no column of classes was found; is it {likely!r}? Name it by "
             "input.labels.columns.label, or write the only class there is into input.classes."
         ).with_readings(
-            *(readings or [Reading(f"the column {likely!r} has the classes", {"input.labels.columns.label": likely})]),
+            readings[0]
+            if readings
+            else Reading(f"the column {likely!r} has the classes", {"input.labels.columns.label": likely}),
             Reading("all masks are of one class", {"input.classes": [_ONE_CLASS]}),
+            *readings[1:],
         )
     return _ONE_CLASS
 
@@ -326,7 +367,11 @@ class Layout:
 
 
 def detect_layout(
-    path: str, headers: Mapping[str, str], samples: Sequence[SampleCell], code: Mapping[str, str | int]
+    path: str,
+    headers: Mapping[str, str],
+    samples: Sequence[SampleCell],
+    code: Mapping[str, str | int],
+    options: LabelsConfig | None = None,
 ) -> Layout:
     """Detects the layout of a table.
 
@@ -335,6 +380,7 @@ def detect_layout(
         headers: role -> header of the columns that are used.
         samples: some of its rows.
         code: `encoding`, `order` and `start` where they are configured; they win.
+        options: `input.labels`.
 
     Raises:
         UsageError: two dialects fit equally, or the masks contradict the header. Names the option that decides.
@@ -342,7 +388,7 @@ def detect_layout(
     named = dialect_of_header(headers[MASK])
     if named is not None and not code:
         return Layout(named, "empty" if LABEL in headers else "fail", "the header states it")
-    return _Codes(f"{path}, column {headers[MASK]!r}", headers, samples, code).layout()
+    return _Codes(f"{path}, column {headers[MASK]!r}", headers, samples, code, options or LabelsConfig()).layout()
 
 
 @dataclass(frozen=True)
@@ -353,6 +399,7 @@ class _Codes:
     headers: Mapping[str, str]
     samples: Sequence[SampleCell]
     code: Mapping[str, str | int]
+    options: LabelsConfig
 
     def layout(self) -> Layout:
         image, label, mask = (reduce_header(self.headers.get(role, "")) for role in (IMAGE, LABEL, MASK))
@@ -379,7 +426,8 @@ class _Codes:
         dialect = Dialect(runs, COLUMN, base, ("",) if runs == ABSOLUTE and is_absolute else SIIM.empty)
         order, why_order = self._order(known, dialect)
         dialect = replace(dialect, order=order)
-        self._check_scale(dialect)
+        if THIS_FRAME not in self.options.confirmed:
+            self._check_scale(dialect)
         why_set = f"the header is that of {known}" if known else ""
         reasons = [why for why in (why_set, why_runs, why_base, why_order) if why]
         return Layout(dialect, unlisted, "; ".join(reasons), known)
@@ -545,8 +593,9 @@ class _Codes:
         raise UsageError(
             f"{self.where}: the codes are those of images of {of_codes[0]} x {of_codes[1]} (height x width), where the "
             f"first here has {of_image[0]} x {of_image[1]}: so the outlines of {len(read)} masks are "
-            f"{longer / shorter:.1f} times as short. Give the images that were annotated, or codes for these."
-        )
+            f"{longer / shorter:.1f} times as short. Give the images that were annotated, or codes for "
+            f"these. If they are of these images, set input.labels.confirmed: [{THIS_FRAME}]."
+        ).with_readings(self.options.confirming(THIS_FRAME, "the codes are of these images"))
 
 
 def _outlines_at(share: float, read: Sequence[tuple[Runs, int, int]]) -> float:

@@ -32,7 +32,7 @@ from shardwright.formats.tables import (
     shown_header,
     size_columns,
 )
-from shardwright.images.header import IMAGE_ENDINGS
+from shardwright.images.header import IMAGE_ENDINGS, has_image_ending
 from shardwright.masks.rle import read_numbers
 
 _EDGES = (("xmin", "ymin", "xmax", "ymax"), ("x1", "y1", "x2", "y2"), ("left", "top", "right", "bottom"))
@@ -101,7 +101,9 @@ def find_image_column(table: Table, found: Mapping[str, int], names: NameIndex) 
     width = max((len(row.fields) for row in table.first_rows), default=0)
     hits = {column: rows_that_name(column) for column in range(width) if column != found.get(IMAGE)}
     most = [i for i, count in hits.items() if 2 * count > len(table.first_rows)]
-    return most[0] if len(most) == 1 else None
+    # A number may be that of an image by chance, not a path.
+    paths = [i for i in most if all(has_image_ending(row.fields[i]) for row in table.first_rows if i < len(row.fields))]
+    return next((some[0] for some in (most, paths) if len(some) == 1), None)
 
 
 def open_headless(table: Table, is_image: Callable[[str], bool]) -> Table:

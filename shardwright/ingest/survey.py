@@ -29,6 +29,7 @@ from shardwright.formats.base import (
     Images,
     Request,
     Survey,
+    check_some,
     counted_endings,
 )
 from shardwright.formats.classes import check_detected, check_spellings
@@ -259,6 +260,7 @@ def read_annotations(listed: IngestInput) -> IngestInput:
     survey.refused = [refusal for refusal in survey.refused if refusal.key not in known]
     if not any(survey.listed):
         raise _nothing_matched(listing, not_images, survey, source)
+    check_some(survey, source.name or listing.root, recipe.input.labels)
     if recipe.input.classes is None and not isinstance(source, Exported):
         where = source.name or listing.root
         check_spellings(survey.classes, where)

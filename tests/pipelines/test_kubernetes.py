@@ -351,12 +351,12 @@ def test_the_image_as_a_parameter_of_the_run():
 
 
 def test_the_manifests_of_the_page_are_taken():
-    """Claims, service account and rights, as docs/deploy/kubeflow.md and its tutorial show them."""
+    """Claims and rights, as docs/deploy/kubeflow.md and its tutorial show them."""
     pages = (PAGE, PAGE.parents[1] / "tutorials" / "gke-tpu.md")
     text = "".join(page.read_text(encoding="utf-8") for page in pages)
     blocks = re.findall(r"```yml\n(.*?)```", text, re.DOTALL)
     manifests = [one for block in blocks for one in yaml.safe_load_all(block)]
-    kinds = {"PersistentVolumeClaim", "Job", "ServiceAccount", "Role", "RoleBinding"}
+    kinds = {"PersistentVolumeClaim", "Job", "Role", "RoleBinding"}
     assert {one["kind"] for one in manifests} == kinds
     for one in manifests:
         strictly(one)

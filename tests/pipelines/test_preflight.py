@@ -199,7 +199,7 @@ def test_a_rule_reports_what_is_wrong_where_and_what_to_do(rule):
 
 
 def test_the_page_has_a_row_for_every_rule():
-    page = (Path(__file__).parents[2] / "docs" / "how-to" / "dry-run.md").read_text(encoding="utf-8")
+    page = (Path(__file__).parents[2] / "docs" / "how-to" / "preflight.md").read_text(encoding="utf-8")
     rows = re.findall(r"^\| `([a-z-]+)` \| (\w+) \| (.+?) \|", page, re.MULTILINE)
     assert rows == [(rule.id, rule.severity, rule.about) for rule in RULES]
 

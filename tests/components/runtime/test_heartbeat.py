@@ -54,7 +54,7 @@ def test_all_hosts_end_when_the_heartbeat_stops_and_not_before(tmp_path):
     said, _ = hosts[0].communicate(timeout=60)
     assert hosts[0].returncode == Abandoned.exit_code == 3
     assert "has not renewed" in said
-    assert "run the step again" in said
+    assert "retry the run" in said
     # The other hosts stop with it, and say the same.
     hosts[1].terminate()
     hosts[1].communicate(timeout=60)

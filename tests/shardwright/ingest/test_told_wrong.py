@@ -1,5 +1,6 @@
 """Statements and guesses that the files contradict stop a run before anything is published; see also `odd_sets`."""
 
+import copy
 import json
 
 import numpy as np
@@ -35,10 +36,13 @@ def folders(root, name):
 
 def leads_on(raw, reading, out):
     """Whether an answer of a question, pasted, makes a dataset."""
-    options = {**raw}
+    options = copy.deepcopy(raw)
     for path, value in reading.options.items():
-        head, name = path.split(".", 1)
-        options[head] = {**options.get(head, {}), name: value}
+        *sections, name = path.split(".")
+        section = options
+        for one in sections:
+            section = section.setdefault(one, {})
+        section[name] = value
     return run(options, out).totals["written"] == COUNT
 
 
@@ -128,8 +132,7 @@ def test_run_lengths_that_are_all_empty(tmp_path):
     """A sample of a submission, given for the annotations."""
     raw = {**table(tmp_path, "ImageId,ClassId,EncodedPixels", lambda n: "1,"), "task": "segmentation"}
     raw = changed(raw, classes=["defect"], labels={"path": str(tmp_path / "t.csv")})
-    with pytest.raises(CheckFailed, match=r"t\.csv: none of 12 images has a class"):
-        run(raw, tmp_path / "out")
+    asked(raw, tmp_path, r"t\.csv: none of 12 images has a class")
 
 
 def test_what_no_image_has_is_said_once(tmp_path):
@@ -172,9 +175,9 @@ def vertex(root, boxes):
     return "v.jsonl"
 
 
-def boxed(root, write, boxes):
+def boxed(root, write, boxes, size=(50, 100)):
     for number in range(COUNT):
-        image(root / f"images/i{number:02}.jpg", number, (50, 100))
+        image(root / f"images/i{number:02}.jpg", number, size)
     labels = {"path": str(root / write(root, boxes)), "boxes": True}
     return {"task": "classification", "input": {"images": str(root / "images"), "labels": labels}}
 
@@ -389,3 +392,97 @@ def test_columns_that_say_the_same_are_one(tmp_path):
         tmp_path, "image,label,split,set", lambda n: f"{'ab'[n // 2 % 2]},{SPLITS[n % 4]},{SPLITS[n % 4].upper()}"
     )
     assert run(raw, tmp_path / "out").totals["written"] == COUNT
+
+
+# --- Two descriptions of one object, and coordinates of other images
+
+
+def confirmed(readings, fact):
+    assert [reading.options for reading in readings] == [{"input.labels.confirmed": [fact]}]
+
+
+def coco(root, change):
+    """Rectangles with their box and their area, changed: `x, y, width, height, number -> outline, bbox, area`."""
+    annotations = []
+    for n in range(COUNT):
+        image(root / f"images/i{n:02}.jpg", n, (48, 80))
+        x, y, width, height = 4 + 3 * n, 3 + n, 12 + n, 10 + n % 5
+        drawn, box, area = change(x, y, width, height, n)
+        left, top, right, bottom = drawn
+        outline = [[left, top, right, top, right, bottom, left, bottom]]
+        annotations.append({"image_id": n, "category_id": 1, "segmentation": outline, "bbox": box, "area": area})
+    images = [{"id": n, "file_name": f"i{n:02}.jpg"} for n in range(COUNT)]
+    document = {"images": images, "annotations": annotations, "categories": [{"id": 1, "name": "cat"}]}
+    (root / "a.json").write_text(json.dumps(document))
+    return {"input": {"images": str(root / "images"), "labels": {"path": str(root / "a.json")}}}
+
+
+DIFFERENT = {
+    "shifted": lambda x, y, w, h, n: ((x + 6, y, x + w + 6, y + h), [x, y, w, h], w * h),
+    "some shifted": lambda x, y, w, h, n: ((x + 9 * (n < 2), y, x + w + 9 * (n < 2), y + h), [x, y, w, h], w * h),
+    "edges": lambda x, y, w, h, n: ((x, y, x + w, y + h), [x, y, x + w, y + h], w * h),
+    "area alone": lambda x, y, w, h, n: ((x, y, x + w, y + h), [x, y, w, h], 4 * w * h),
+    "smaller area": lambda x, y, w, h, n: ((x, y, x + w, y + h), [x, y, w, h], w * h / 4),
+}
+ALIKE = {
+    "same": lambda x, y, w, h, n: ((x, y, x + w, y + h), [x, y, w, h], w * h),
+    "rounded": lambda x, y, w, h, n: ((x, y, x + w, y + h), [x - 1, y, w, h + 1], w * h - 3),
+    "hidden parts": lambda x, y, w, h, n: ((x, y, x + w - 6 * (n % 3 == 0), y + h), [x, y, w, h], 0),
+    "no area": lambda x, y, w, h, n: ((x, y, x + w, y + h), [x, y, w, h], 1),
+}
+
+
+@pytest.mark.parametrize("change", DIFFERENT.values(), ids=DIFFERENT)
+def test_descriptions_of_one_object_that_differ(tmp_path, change):
+    confirmed(asked(coco(tmp_path, change), tmp_path, "the box beside it|the areas of"), "own_boxes")
+
+
+@pytest.mark.parametrize("change", ALIKE.values(), ids=ALIKE)
+def test_descriptions_of_one_object_that_agree(tmp_path, change):
+    assert run(coco(tmp_path, change), tmp_path / "out").totals["written"] == COUNT
+
+
+SIZE = (62, 98)
+
+
+def in_pixels(root, boxes):
+    return box_table(root, [[edge * SIZE[1 - i % 2] for i, edge in enumerate(box)] for box in boxes])
+
+
+BOXES = [((3 + 5 * n) / 98, (1 + 2 * n) / 62, (30 + 5 * n) / 98, (31 + 2 * n) / 62) for n in range(COUNT)]
+
+
+@pytest.mark.parametrize(
+    ("write", "change", "match"),
+    [
+        *((write, lambda box: (box[1], box[0], box[3], box[2]), "Are x and y exchanged") for write in FRACTIONS[:1]),
+        (open_images, lambda box: (box[1], box[0], box[3], box[2]), "Are x and y exchanged"),
+        (vertex, lambda box: (box[1], box[0], box[3], box[2]), "Are x and y exchanged"),
+        (in_pixels, lambda box: [edge / 2 for edge in box], "reaches beyond 43% of the width and 43% of the height"),
+    ],
+)
+def test_coordinates_of_another_frame(tmp_path, write, change, match):
+    run(boxed(tmp_path / "right", write, BOXES, SIZE), tmp_path / "right/out")
+    confirmed(asked(boxed(tmp_path, write, list(map(change, BOXES)), SIZE), tmp_path, match), "this_frame")
+
+
+def test_codes_of_smaller_images_that_are_confirmed(tmp_path):
+    confirmed(asked(rle(tmp_path, "column", 2), tmp_path, "the codes are those of images of"), "this_frame")
+
+
+def test_a_list_of_images_that_are_not_there(tmp_path):
+    raw = table(tmp_path, "image,label", lambda n: "ab"[n % 2])
+    lines(tmp_path / "train.txt", *(f"i{n:02}.jpg" for n in range(8)), *(f"far{n}.jpg" for n in range(5)))
+    lines(tmp_path / "test.txt", *(f"i{n:02}.jpg" for n in range(8, COUNT)), "near.jpg")
+    raw["split"] = {"from_lists": {name: str(tmp_path / f"{name}.txt") for name in ("train", "test")}}
+    raw["split"]["method"], raw["split"]["ratios"] = "predefined", {"train": 0.7, "test": 0.3}
+    confirmed(asked(raw, tmp_path, "5 of 13 names are of no image: far0.jpg"), "absent_images")
+
+
+def test_predictions_are_no_annotations(tmp_path):
+    raw = coco(tmp_path, ALIKE["same"])
+    document = json.loads((tmp_path / "a.json").read_text())
+    for n, one in enumerate(document["annotations"]):
+        one["score"] = 0.3 + n / 40
+    (tmp_path / "a.json").write_text(json.dumps(document))
+    confirmed(asked(raw, tmp_path, "12 objects have scores below 1"), "predictions")
