@@ -179,7 +179,10 @@ class ClassFolders(KeyFormat):
         folders: dict[str, dict[str, str]] = {}
         for key, label in ((self._keys[i], label) for i, label in self._labels() if label):
             above, _, _ = key.rpartition("/")
-            if split := stated_split("/".join(part for part in above.split("/") if part != label)):
+            around = above.split("/")
+            # In `test/test/1.jpg`, the folder that is called after a split may be a class; the one above is a split.
+            del around[self._level : self._level + 1]
+            if split := stated_split("/".join(around)):
                 folders.setdefault(split, {}).setdefault(label, above)
         learned = folders.pop("train", {})
         further = {label: above for others in folders.values() for label, above in others.items()}
@@ -270,7 +273,7 @@ def class_level(
         return FolderLevel(inner, note)
     if not below and not others and asked:
         return FolderLevel(level)
-    if not below and others and len(splits) == 1:
+    if not below and others and set(split_folders(first).values()) == {"train"} and len(splits) == 1:
         names = f"{shorten(sorted(others))}, next to it, {'are not splits' if len(others) > 1 else 'is not a split'}"
         return FolderLevel(level, f"folders: {shorten(sorted(splits))} is a class, since {names}")
     return FolderLevel(level, error=_either(splits, others, below, level, inner))
@@ -314,6 +317,12 @@ def _either(splits: Set[str], others: Set[str], below: Set[str], level: int, inn
     if below and others:
         excluded = {"input.exclude": ["*/" * level + name for name in sorted(others)], "split.method": "predefined"}
         readings.insert(0, Reading(f"The folders are splits, and {left} is no part of the set", excluded))
+    elif others and len(splits) == 1:
+        excluded = {"input.exclude": ["*/" * level + name for name in sorted(splits)]}
+        return UsageError(
+            f"input.labels: {names}, next to {left}, may hold images to predict, or be a class. Set input.exclude: "
+            f"{excluded['input.exclude']}, or input.labels: {{format: file_name, regex: '{by_class[_PATTERN]}'}}."
+        ).with_readings(Reading(f"{names} is no part of the set", excluded), readings[1])
     among = f", next to {left}," if others else ""
     direct = "" if below else " with the images directly in them"
     labels = "" if below else " (without labels; or give their file by input.labels.path)"
