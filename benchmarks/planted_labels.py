@@ -1,12 +1,14 @@
 """Measures how many planted annotation errors a review shows first: the table of `docs/tutorials/review-labels.md`.
 
-    python -m benchmarks.planted_labels --task segmentation --errors shifted --seeds 3
+    python -m benchmarks.planted_labels --task segmentation --errors shifted --seeds 1 2 3
     python -m benchmarks.planted_labels --task classification --folder flowers --images 300
 
 The images are drawn, or those of class folders. A twentieth of the annotations is made wrong: another class, masks that
 are shifted by a fifth to a third of the image, or masks of another image. Models of folds, as `shardwright review
 --folds` trains them, predict the images that they have not seen. Printed is the share of the planted errors within the
-first tenth: of the review's own ranking, of the loss alone, and of chance.
+first tenth: of the review's own ranking, of the loss alone, and of chance; for classes also how often these models name
+the right class, and the share that an oracle with that accuracy is expected to find: it knows which of their answers
+are right, puts the errors among those images first, and the others in the order of chance.
 """
 
 from __future__ import annotations
@@ -41,10 +43,24 @@ _SHIFTED, _SWAPPED = "shifted", "swapped"
 
 
 class Planted(NamedTuple):
-    """A dataset with errors, and the keys of the wrong images."""
+    """A dataset with errors, the keys of the wrong images, and what is right by key: names of classes, or masks."""
 
     dataset: ImageDataset
     wrong: frozenset[str]
+    right: dict[str, Any]
+
+
+class Shares(NamedTuple):
+    """Shares of the errors within the first tenth, and of the images whose right class the models name."""
+
+    review: float
+    loss: float
+    oracle: float = float("nan")
+    accuracy: float = float("nan")
+
+    def __str__(self) -> str:
+        found = f"review {self.review:.2f}, loss alone {self.loss:.2f}, chance {_FIRST:.2f}"
+        return found if np.isnan(self.oracle) else f"{found}, oracle {self.oracle:.2f}, accuracy {self.accuracy:.2f}"
 
 
 def plant(folder: Path, task: str, errors: str, images: int, seed: int, classes: Path | None) -> Planted:
@@ -66,7 +82,7 @@ def plant(folder: Path, task: str, errors: str, images: int, seed: int, classes:
     labels = _write_labels(folder / "labels.csv", told, task)
     given = {"images": str(folder / "images"), "labels": {"path": labels}}
     make_dataset({"task": task, "input": given, "split": {"ratios": {"train": 1.0}}}, folder / "dataset")
-    return Planted(ImageDataset.open(folder / "dataset"), frozenset(keys[number] for number in wrong))
+    return Planted(ImageDataset.open(folder / "dataset"), frozenset(keys[number] for number in wrong), make)
 
 
 def _drawn(folder: Path, task: str, images: int, seed: int) -> dict[str, Any]:
@@ -111,8 +127,8 @@ def _write_labels(file: Path, told: dict[str, Any], task: str) -> str:
     return str(file)
 
 
-def ranked_first(planted: Planted, folder: Path, folds: int, options: dict[str, Any]) -> tuple[float, float]:
-    """Returns the share of the errors within the first tenth: by the review's ranking, and by the loss alone."""
+def ranked_first(planted: Planted, folder: Path, folds: int, options: dict[str, Any]) -> Shares:
+    """Returns the shares of a review's ranking, of the loss alone, and of an oracle."""
     answers: list[Answer] = []
     annotated: dict[str, Annotated] = {}
     for place, source in fold_models(planted.dataset, folder, folds, None, options):
@@ -120,6 +136,7 @@ def ranked_first(planted: Planted, folder: Path, folds: int, options: dict[str, 
         answers += [
             one for one in answers_of(open_model(place), source, annotated=annotated) if isinstance(one, Answer)
         ]
+    oracle = accuracy = float("nan")  # Masks are not right or wrong.
     if answers[0].differences:
         order, _ = doubt_masks([one.differences for one in answers])
         loss = np.array([sum(part.wrong for part in one.differences) for one in answers])
@@ -128,8 +145,13 @@ def ranked_first(planted: Planted, folder: Path, folds: int, options: dict[str, 
         given = np.stack([one.probabilities for one in answers])
         order = doubt_labels(given, labels).order
         loss = -np.log(np.maximum(given[np.arange(len(labels)), labels], _LEAST))
+        classes = planted.dataset.manifest.classes
+        accuracy = float(np.mean([classes[one.probabilities.argmax()] == planted.right[one.key] for one in answers]))
+        sure = accuracy * _WRONG
+        oracle = accuracy + (1 - accuracy) * (_FIRST - sure) / (1 - sure)
     keys = [one.key for one in answers]
-    return _found(order, keys, planted.wrong), _found(np.argsort(-loss, kind="stable"), keys, planted.wrong)
+    by_loss = _found(np.argsort(-loss, kind="stable"), keys, planted.wrong)
+    return Shares(_found(order, keys, planted.wrong), by_loss, oracle, accuracy)
 
 
 def _found(order: npt.NDArray[Any], keys: Sequence[str], wrong: frozenset[str]) -> float:
@@ -144,7 +166,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--errors", choices=(_SHIFTED, _SWAPPED), default=_SHIFTED)
     parser.add_argument("--folder", type=Path, help="class folders (default: images are drawn)")
     parser.add_argument("--images", type=int, default=200)
-    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3], metavar="N")
     parser.add_argument("--folds", type=int, default=2)
     parser.add_argument("--epochs", type=int, default=12)
     wanted = parser.parse_args(arguments)
@@ -153,14 +175,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     trainer = {"epochs": wanted.epochs, "batch_size": 8, "base_filters": 8, "learning_rate": 3e-3}
     options = {"transform": {"size": [_HEIGHT, _WIDTH]}, "trainer": trainer}
     rows = []
-    for seed in range(wanted.seeds):
+    for seed in wanted.seeds:
         with tempfile.TemporaryDirectory(prefix="planted-labels-") as scratch:
             folder = Path(scratch)
             planted = plant(folder, wanted.task, wanted.errors, wanted.images, seed, wanted.folder)
             rows.append(ranked_first(planted, folder / "folds", wanted.folds, options))
-        print(f"seed {seed}: review {rows[-1][0]:.2f}, loss alone {rows[-1][1]:.2f}, chance {_FIRST:.2f}", flush=True)
-    review, loss = np.mean(rows, 0)
-    print(f"mean: review {review:.2f}, loss alone {loss:.2f}, chance {_FIRST:.2f}")
+        print(f"seed {seed}: {rows[-1]}", flush=True)
+    print(f"mean: {Shares(*np.mean(rows, 0))}")
     return 0
 
 

@@ -23,7 +23,6 @@ import time
 from collections.abc import Callable
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -39,7 +38,7 @@ from shardwright.dataset.source import stored_file
 from shardwright.display.html import PageScript, document, isolate, section
 from shardwright.display.thumbnails import data_url
 from shardwright.errors import UsageError
-from shardwright.evaluation.thresholds import DEFAULT_THRESHOLD, THRESHOLDS_FILE, read_thresholds
+from shardwright.evaluation.thresholds import DEFAULT_THRESHOLD
 from shardwright.images.colors import class_color
 from shardwright.images.geometry import plan_geometry
 from shardwright.images.header import ImageError
@@ -103,10 +102,9 @@ class TriedModel:
     def page(self) -> str:
         """Returns the page as HTML."""
         model = self._model
-        file = Path(model.folder, "assets", THRESHOLDS_FILE)
         exclusive = not self._masks and not model.multi
         count = len(model.classes)
-        chosen = read_thresholds(file, model.classes).thresholds if not exclusive else (DEFAULT_THRESHOLD,) * count
+        chosen = model.thresholds.thresholds if not exclusive else (DEFAULT_THRESHOLD,) * count
         named = (
             [("", DEFAULT_THRESHOLD)]
             if exclusive or count > _MOST_SLIDERS

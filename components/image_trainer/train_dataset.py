@@ -38,7 +38,6 @@ from shardwright.dataset.reader import ImageDataset
 from shardwright.errors import ShardwrightError, UsageError
 from shardwright.evaluation.figures import Figures, Measured
 from shardwright.evaluation.metrics import ClassSums, LabelCounts, MaskSums, headline
-from shardwright.evaluation.thresholds import THRESHOLDS_FILE, Thresholds, read_thresholds
 from shardwright.lineage.record import LINEAGE_FILE, read_lineage
 from shardwright.loader.dataset_info import image_size
 from shardwright.running.progress import print_note
@@ -294,10 +293,8 @@ def evaluate(model: Path, dataset: ImageDataset) -> Figures | None:
             else:
                 total += LabelCounts.of_labels(answers["probabilities"].argmax(-1), answers["label"].ravel(), count)
             images += len(next(iter(answers.values())))
-    file = Path(opened.folder, "assets", THRESHOLDS_FILE)
-    chosen = read_thresholds(file, opened.classes) if file.is_file() else Thresholds.fixed(count)
     size = (opened.height, opened.width)
-    measured = Measured.of_model(split, images, size, opened.task, opened.multi, chosen)
+    measured = Measured.of_model(split, images, size, opened.task, opened.multi, opened.thresholds)
     return Figures(total.report(opened.classes), measured)
 
 

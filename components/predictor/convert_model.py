@@ -27,7 +27,7 @@ from shardwright.components.predictor.exported_model import ExportedModel, open_
 from shardwright.components.predictor.sources import find_source
 from shardwright.components.runtime.isolated import run_isolated
 from shardwright.errors import CheckFailed, UsageError
-from shardwright.evaluation.thresholds import THRESHOLDS_FILE, read_thresholds
+from shardwright.evaluation.thresholds import THRESHOLDS_FILE
 from shardwright.storage import is_remote
 from shardwright.storage.fingerprint import fingerprint
 from shardwright.storage.paths import check_utf8
@@ -169,8 +169,7 @@ def _compared(model: ExportedModel, expected: Array, found: Array) -> dict[str, 
     if model.task == "classification" and not model.multi:
         sides = [array.argmax(axis=-1) for array in (expected, found)]
     else:
-        thresholds = read_thresholds(Path(model.folder, "assets", THRESHOLDS_FILE), model.classes).thresholds
-        sides = [array >= np.asarray(thresholds, np.float32) for array in (expected, found)]
+        sides = [array >= np.asarray(model.thresholds.thresholds, np.float32) for array in (expected, found)]
     return {
         "images": len(expected),
         "largest_difference": largest,

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from shardwright.components.image_transform.transform_recipe import changes_pixels
 from shardwright.components.model_files.saved_model import load_saved_model
 from shardwright.errors import DatasetError, UsageError
-from shardwright.evaluation.thresholds import THRESHOLDS_FILE, read_thresholds, threshold_masks
+from shardwright.evaluation.thresholds import THRESHOLDS_FILE, Thresholds, read_thresholds, threshold_masks
 from shardwright.lineage.ancestry import METADATA_FILE, PUSHED
 from shardwright.lineage.blessing import BLESSING_FILE, read_blessing
 from shardwright.storage import is_remote
@@ -82,6 +82,13 @@ class ExportedModel:
     loaded: Any
     texts: tuple[tuple[str, str], ...] = ()
     ingested: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def thresholds(self) -> Thresholds:
+        """Those that it was exported with; of a model that Shardwright did not export, a half."""
+        if not is_exported(self.folder):
+            return Thresholds.fixed(len(self.classes))
+        return read_thresholds(Path(self.folder, "assets", THRESHOLDS_FILE), self.classes)
 
     def answer(
         self, images: list[bytes], texts: Sequence[Sequence[bytes]] | None = None, *, stored: bool = False
@@ -151,7 +158,7 @@ class ExportedModel:
         if self.task != "segmentation" and not self.multi:
             labels = [self.classes[place].encode("utf-8") for place in probabilities.argmax(-1)]
             return {**found, "labels": np.array(labels, object)}
-        chosen = read_thresholds(Path(self.folder, "assets", THRESHOLDS_FILE), self.classes)
+        chosen = self.thresholds
         if self.task == "segmentation":
             return {**found, "masks": threshold_masks(probabilities, chosen)}
         return {**found, "classes": np.asarray(probabilities >= np.array(chosen.thresholds, np.float32), np.uint8)}
@@ -206,8 +213,8 @@ def open_model(place: str, *, trusted: bool = False) -> ExportedModel:
 
     if not is_exported(folder):
         raise UsageError(
-            f"{folder}: Shardwright did not export this model. `shardwright predict` takes it as it is; for all else "
-            "train it by shardwright.train(…, model=…), which exports it."
+            f"{folder}: Shardwright did not export this model. `predict`, `review` and `try` take it as it is; for "
+            "all else train it by shardwright.train(…, model=…), which exports it."
         )
     try:
         training, preparation = read_asset(folder, "training"), read_asset(folder, "preparation")

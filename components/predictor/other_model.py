@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from types import SimpleNamespace
 from typing import Any
@@ -17,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from shardwright.components.image_trainer.spec import TrainRecipe, TrainSpec
+from shardwright.components.image_transform.transform_recipe import ingest_image_options
 from shardwright.components.model_files.keras_file import load_keras_model
 from shardwright.components.model_files.saved_model import load_saved_model
 from shardwright.components.predictor.exported_model import ExportedModel, is_exported, model_folder, open_model
@@ -26,7 +28,7 @@ from shardwright.config.loader import NORMALIZATIONS
 from shardwright.dataset.manifest import MULTI
 from shardwright.dataset.reader import ImageDataset
 from shardwright.dataset.train_statistics import dataset_statistics
-from shardwright.errors import CheckFailed, DatasetError, UsageError
+from shardwright.errors import CheckFailed, ConfigError, DatasetError, UsageError
 from shardwright.loader.dataset_info import image_size
 
 KERAS_SUFFIX = ".keras"
@@ -99,6 +101,7 @@ def open_any_model(place: str, stated: Stated, *, trusted: bool = False) -> Expo
         width=spec.width,
         resize=spec.resize,
         fingerprint="",
+        ingested=spec.ingested,
         submission="",
         loaded=SimpleNamespace(
             signatures={name: _checked(place, signatures[name]) for name in (SERVING_DEFAULT, PIXELS)},
@@ -253,8 +256,18 @@ def _spec_of(place: str, network: _Network, stated: Stated) -> TrainSpec:
         std=std,
         output="",
         export="",
+        ingested=_ingested(dataset) if dataset is not None else {},
         multi=not masks and (dataset.manifest.labels == MULTI if dataset else network.activation == "sigmoid"),
     )
+
+
+def _ingested(dataset: ImageDataset) -> dict[str, Any]:
+    """Returns the ingest's image options of the dataset that a model was trained on, where serving can repeat them."""
+    with suppress(ConfigError, DatasetError):  # A subset has no statistics.
+        if dataset.manifest.kind == "transform":
+            return dict(dataset_statistics(dataset.root).get("ingested", {}))
+        return ingest_image_options(dataset.manifest.recipe)
+    return {}
 
 
 def _check_stated(place: str, network: _Network, stated: Stated, *, classes: Sequence[str], sized: bool) -> None:

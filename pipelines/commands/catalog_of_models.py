@@ -30,6 +30,14 @@ OUTPUTS = ("auto", "logits", "probabilities")
 NORMALIZATIONS = ("unit", "imagenet_torch", "imagenet_caffe", "dataset", "none")
 TARGET = choice("--target", TARGETS, "platform that runs it", required=True)
 MODEL_PLACE = arg("model", "MODEL", "folder of a run, folder that models are pushed to, or SavedModel")
+ANY_MODEL = arg("model", "MODEL", "folder of a run, of pushed models or of a SavedModel, or a .keras file")
+# What a model by others does not say itself.
+STATED = (
+    choice("--preprocess", NORMALIZATIONS, "for a model by others: how pixels become numbers, as loader.normalize"),
+    arg("--classes", "NAME", "for a model by others: the classes of its outputs", nargs="+", default=[]),
+    arg("--size", ("H", "W"), "for a model by others that takes any size: that of its images", nargs=2, type=int),
+    first_of("--outputs", OUTPUTS, "for a model by others (default: by its last activation)"),
+)
 VERTEX_RUN = (
     *CONFIG,
     several("--parameter", "NAME=VALUE", "data_root or span; may be repeated"),
@@ -44,7 +52,7 @@ MODEL = {
         "predict runs/photos test_images --out submission.csv",
         "how-to/predict.md",
         (
-            arg("model", "MODEL", "folder of a run, of pushed models or of a SavedModel, or a .keras file"),
+            ANY_MODEL,
             arg("images", "IMAGES", "folder or glob of images, or a dataset"),
             arg("--out", "PATH", "CSV to write, or folder of TFRecord files", required=True),
             first_of("--format", ("csv", "tfrecord"), "a table, or TFRecord files (default csv)"),
@@ -58,19 +66,8 @@ MODEL = {
             arg("--batch-size", "N", "images per batch (default 16)", type=int, default=16),
             arg("--beam", "OPTION", "an option of Beam, whose workers then predict; repeatable", action="append"),
             arg("--staging", "PATH", "folder or URL that all of Beam's workers reach"),
-            choice(
-                "--preprocess", NORMALIZATIONS, "for a model by others: how pixels become numbers, as loader.normalize"
-            ),
             arg("--dataset", "DIR", "for a model by others: the dataset it was trained on (default: IMAGES)"),
-            arg("--classes", "NAME", "for a model by others: the classes of its outputs", nargs="+", default=[]),
-            arg(
-                "--size",
-                ("H", "W"),
-                "for a model by others that takes any size: the size of its images",
-                nargs=2,
-                type=int,
-            ),
-            first_of("--outputs", OUTPUTS, "for a model by others (default: by its last activation)"),
+            *STATED,
             TRUST,
             FORCE,
             json("print what was done as JSON"),
@@ -83,7 +80,7 @@ MODEL = {
         "review runs/photos --out review --folds 5",
         "tutorials/review-labels.md",
         (
-            MODEL_PLACE,
+            ANY_MODEL,
             arg("--out", "DIR", "folder to make", required=True),
             arg("--dataset", "DIR", "annotated images (default: those that the model was trained on)"),
             arg("--split", "NAME", "only these splits (default: all but train)", nargs="+", default=[]),
@@ -92,6 +89,7 @@ MODEL = {
             arg("--images", "FOLDER", "instead: choose among new images what to label next"),
             arg("--count", "N", "images of the page (default 100)", type=int, default=100),
             choice("--export-format", EXPORTS, "also write the images with the predictions for a tool", default=""),
+            *STATED,
             TRUST,
             json("print what was found as JSON"),
         ),
@@ -103,11 +101,12 @@ MODEL = {
         "try runs/photos",
         "how-to/predict.md#try-a-model-in-the-browser",
         (
-            MODEL_PLACE,
+            ANY_MODEL,
             arg("--dataset", "DIR", "dataset whose images can be shown with their annotations, by their keys"),
             arg("--port", "N", "port (default: any free one)", type=int, default=0),
             arg("--host", "ADDRESS", "in a container: 0.0.0.0, to publish the port", default="127.0.0.1"),
             flag("--unblessed", "MODEL is a run: its last model, though it is not blessed"),
+            *STATED,
             TRUST,
             json("print the address as JSON"),
         ),

@@ -19,6 +19,7 @@ from shardwright.storage.limits import bounded_lines
 from shardwright.text.escaping import escape
 
 if TYPE_CHECKING:
+    from shardwright.components.predictor.other_model import Stated
     from shardwright.components.predictor.predict_images import RunParts
 
 
@@ -30,17 +31,10 @@ def run(options: Namespace) -> int:
     if options.format == "csv":
         check_free("--out", os.path.expanduser(options.out), force=options.force)
     dialect = options.dialect if options.like is None else _dialect_of(options.like)
-    from shardwright.components.predictor.other_model import Stated
     from shardwright.components.predictor.predict_images import PredictOptions, predict
     from shardwright.pipelines.runs.logs import quiet_libraries
 
-    stated = Stated(
-        options.preprocess or "",
-        os.path.abspath(options.dataset) if options.dataset else "",
-        tuple(options.classes),
-        tuple(options.size) if options.size else None,
-        options.outputs,
-    )
+    stated = stated_of(options)
     model = last_model(options.model) if options.unblessed else options.model
     with quiet_libraries():
         made = predict(
@@ -65,6 +59,19 @@ def run(options: Namespace) -> int:
     for failure in made.failures:
         print(f"shardwright: {escape(failure.key)}: {failure.code}: {escape(failure.reason)}", file=sys.stderr)
     return code
+
+
+def stated_of(options: Namespace) -> Stated:
+    """Returns what a call says about a model that Shardwright did not export."""
+    from shardwright.components.predictor.other_model import Stated
+
+    return Stated(
+        options.preprocess or "",
+        os.path.abspath(options.dataset) if options.dataset else "",
+        tuple(options.classes),
+        tuple(options.size) if options.size else None,
+        options.outputs,
+    )
 
 
 def last_model(run: str) -> str:

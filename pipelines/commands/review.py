@@ -6,6 +6,7 @@ import os
 import sys
 from argparse import Namespace
 
+from shardwright.pipelines.commands.predict import stated_of
 from shardwright.pipelines.commands.results import finish
 from shardwright.running.progress import counted
 from shardwright.text.escaping import escape
@@ -18,7 +19,7 @@ def run(options: Namespace) -> int:
     from shardwright.pipelines.runs.logs import quiet_libraries
 
     chosen = ReviewOptions(
-        options.dataset,
+        stated_of(options),
         tuple(options.split),
         options.folds,
         options.config,

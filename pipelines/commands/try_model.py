@@ -8,7 +8,7 @@ from argparse import Namespace
 from contextlib import suppress
 
 from shardwright.errors import Stopped, UsageError
-from shardwright.pipelines.commands.predict import last_model
+from shardwright.pipelines.commands.predict import last_model, stated_of
 from shardwright.pipelines.commands.results import finish
 from shardwright.running.processes import sigterm_raises
 from shardwright.running.progress import print_note
@@ -19,7 +19,7 @@ def run(options: Namespace) -> int:
     if not 0 <= options.port < 1 << 16:
         raise UsageError(f"--port: {options.port} is not a port. Use 0 (any free one) to 65535.")
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
-    from shardwright.components.predictor.exported_model import open_model
+    from shardwright.components.predictor.other_model import open_any_model
     from shardwright.dataset.reader import ImageDataset
     from shardwright.pipelines.runs.logs import quiet_libraries
     from shardwright.pipelines.try_server import HOST, TriedModel, TryServer, check_host
@@ -27,7 +27,7 @@ def run(options: Namespace) -> int:
     check_host(options.host, options.port)
     model = last_model(options.model) if options.unblessed else os.path.abspath(options.model)
     with quiet_libraries():
-        opened = open_model(model, trusted=options.trust_model)
+        opened = open_any_model(model, stated_of(options), trusted=options.trust_model)
         dataset = None if options.dataset is None else ImageDataset.open(options.dataset)
         tried = TriedModel(opened, dataset)
     try:

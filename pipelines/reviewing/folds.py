@@ -14,7 +14,7 @@ from typing import Any
 
 from shardwright.components.image_trainer.spec import TrainRecipe
 from shardwright.components.image_trainer.train_dataset import train, training_config, transformed
-from shardwright.components.predictor.exported_model import ExportedModel, read_asset
+from shardwright.components.predictor.exported_model import ExportedModel, is_exported, read_asset
 from shardwright.components.predictor.sources import DatasetSource
 from shardwright.config.canonical import recipe_options
 from shardwright.dataset.example_view import sampling_hash
@@ -70,8 +70,10 @@ def options_of(model: ExportedModel) -> dict[str, Any]:
     """Returns the options of `shardwright.train` that a model was trained with.
 
     Raises:
-        UsageError: they name files that are not in the model.
+        UsageError: they are not known, or name files that are not in the model.
     """
+    if not is_exported(model.folder):
+        raise UsageError(f"{model.folder}: Shardwright did not train this model. Give --config FILE for its folds.")
     recipe = TrainRecipe.from_dict(read_asset(Path(model.folder), "training")["recipe"])
     trainer = recipe_options(recipe.trainer)
     named = [name for name in ("weights", "warm_start") if name in trainer]

@@ -15,13 +15,14 @@ import shlex
 import tempfile
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from shardwright.components.predictor.exported_model import ExportedModel, open_model
+from shardwright.components.predictor.other_model import Stated, open_any_model
 from shardwright.components.predictor.sources import DatasetSource, Failure, FolderSource, find_source
 from shardwright.dataset.example_view import ExampleReader, ExampleView
 from shardwright.dataset.manifest import MASKS, MULTI, NONE, SINGLE
@@ -63,20 +64,21 @@ class ReviewOptions:
     """How images are reviewed.
 
     Attributes:
-        dataset: the annotated images; by default those that the model was trained on.
+        stated: what is known of a model that Shardwright did not export. Its dataset has the annotated images, also of
+            other models; by default it is the one that the model was trained on.
         splits: only these; by default all but `train`, which needs `folds`.
         folds: how many models are trained to review `train`; 0: it is not reviewed.
         config: a configuration for these trainings; by default they have the options of the model.
         images: a folder of new images, from which the next ones to label are chosen instead.
         count: images of the page.
         export: format of the annotations, as `ExportOptions.to`; empty: none are written.
-        trust_model: see `open_model`.
+        trust_model: see `open_any_model`.
 
     Raises:
         UsageError: two options contradict each other, or a value is not allowed.
     """
 
-    dataset: str | None = None
+    stated: Stated = field(default_factory=Stated)
     splits: Sequence[str] = ()
     folds: int = 0
     config: str | None = None
@@ -117,7 +119,7 @@ def write_review(model: str, out: str, options: ReviewOptions, *, quiet: bool = 
     """Writes a review.
 
     Args:
-        model: the folder of a run, the folder that models are pushed to, or a SavedModel of ours.
+        model: see `open_any_model`.
         out: folder to make; an interrupted call continues.
         options: what is reviewed.
         quiet: show no progress.
@@ -133,7 +135,7 @@ def write_review(model: str, out: str, options: ReviewOptions, *, quiet: bool = 
     target = Path(os.path.abspath(out))
     if Path(target, PAGE).exists():
         raise UsageError(f"--out {out}: contains a review already. Name another folder.")
-    opened = open_model(os.path.abspath(model), trusted=options.trust_model)
+    opened = open_any_model(os.path.abspath(model), options.stated, trusted=options.trust_model)
     dataset = ImageDataset.open(_dataset_of(opened, model, options))
     if options.export and options.images is None:
         check_annotatable(dataset)
@@ -173,8 +175,8 @@ def write_review(model: str, out: str, options: ReviewOptions, *, quiet: bool = 
 
 def _dataset_of(model: ExportedModel, place: str, options: ReviewOptions) -> str:
     """Returns the dataset of the call, or the ingested one that the model descends from."""
-    if options.dataset is not None:
-        return options.dataset
+    if options.stated.dataset:
+        return options.stated.dataset
     with suppress(DatasetError):  # A model without a lineage.
         start, family = family_of(model.folder, [os.path.abspath(place)])
         for one in family.ancestors(start):
@@ -246,7 +248,8 @@ def _rank(
     for k in doubted.order:
         word = "suspected: " if doubted.suspected[k] else ""
         reason = f"{word}{doubted.confidence[k]:.0%} that the annotation is right"
-        found.append(Ranked(answers[k], rows[k].split, 1 - float(doubted.confidence[k]), reason, rows[k].labels))
+        score = 1 / (1 + float(doubted.shares[k]))
+        found.append(Ranked(answers[k], rows[k].split, score, reason, rows[k].labels))
     return found, int(doubted.suspected.sum())
 
 

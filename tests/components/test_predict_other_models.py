@@ -9,7 +9,9 @@ import keras
 import numpy as np
 import pytest
 from keras import layers
+from PIL import Image
 
+from shardwright import make_dataset
 from shardwright.components.predictor.exported_model import open_model
 from shardwright.components.predictor.other_model import Stated, open_any_model
 from shardwright.components.predictor.predict_images import PredictOptions, predict
@@ -18,7 +20,9 @@ from shardwright.config.trainer import OUTPUTS
 from shardwright.dataset.reader import ImageDataset
 from shardwright.errors import CheckFailed, DatasetError, UsageError
 from shardwright.images.tf_ops import normalize
+from shardwright.pipelines.cli import main
 from shardwright.pipelines.commands import catalog_of_models
+from shardwright.pipelines.try_server import TriedModel
 
 SIZE = (16, 24)
 UNIT = "unit"
@@ -153,8 +157,56 @@ def test_a_model_that_runs_code_is_not_opened(tmp_path):
 
 def test_other_commands_say_what_to_do_with_it(tmp_path):
     masks().export(tmp_path / "model", verbose=False)
-    with pytest.raises(UsageError, match=r"did not export this model. `shardwright predict` takes it"):
+    with pytest.raises(UsageError, match=r"did not export this model. `predict`, `review` and `try` take it"):
         open_model(str(tmp_path / "model"))
+
+
+def resized(root):
+    """A dataset whose ingest changed the pixels: the images show what their masks say, but for one."""
+    lines = ["Image_Label,EncodedPixels"]
+    (root / "images").mkdir(parents=True)
+    for number in range(6):
+        pixels = np.zeros((32, 48, 3), np.uint8)
+        pixels[:, 24 * (number % 2) :][:, :24, 0] = 255
+        Image.fromarray(pixels).save(root / f"images/{number}.png")
+        lines += [f"{number}.png_Fish,{32 * 24 * ((number + (number == 4)) % 2) + 1} {32 * 24}", f"{number}.png_Sugar,"]
+    (root / "labels.csv").write_text("\n".join(lines) + "\n")
+    given = {"images": str(root / "images"), "labels": {"path": str(root / "labels.csv")}}
+    smaller = {"resize": "stretch", "size": list(SIZE)}
+    split = {"ratios": {"eval": 1.0}}
+    make_dataset({"task": "segmentation", "input": given, "images": smaller, "split": split}, root / "dataset")
+    return str(root / "dataset")
+
+
+def test_a_review_ranks_by_its_answers(saved, tmp_path, capsys):
+    source = resized(tmp_path / "source")
+    model = masks()
+    kernel = np.zeros((3, 3, 3, 2), np.float32)
+    kernel[1, 1, 0, 0] = 20
+    model.layers[-1].set_weights([kernel, np.array([-10, -10], np.float32)])
+    call = ["review", saved(model), "--dataset", source]
+    assert main([*call, "--out", str(tmp_path / "review")]) == 2
+    assert "State --preprocess" in capsys.readouterr().err
+    call += ["--preprocess", UNIT, "--out", str(tmp_path / "review")]
+    assert main([*call, "--folds", "2"]) == 2
+    assert "Shardwright did not train this model. Give --config FILE" in capsys.readouterr().err
+    assert main([*call, "--size", "8", "8"]) == 2
+    assert "[batch, 16, 24, 3]; --size: [batch, 8, 8, 3]" in capsys.readouterr().err
+    assert main(call) == 0
+    with (tmp_path / "review/ranking.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert rows[0]["image"] == "4.png"
+    assert rows[0]["reason"].startswith("Fish: Dice 0.00")
+    assert all(row["reason"] == "Fish: Dice 1.00" for row in rows[1:])
+
+
+def test_the_page_of_try_shows_its_answers(saved, tmp_path):
+    dataset = ImageDataset.open(resized(tmp_path / "source"))
+    tried = TriedModel(open_any_model(saved(masks()), Stated(UNIT, dataset=dataset.root)), dataset)
+    assert "segmentation, 16 × 24 pixels, 2 classes" in tried.page()
+    answer = tried.example(b"")
+    assert answer["size"] == list(SIZE)
+    assert answer["truth"]
 
 
 def test_the_help_has_all_values():

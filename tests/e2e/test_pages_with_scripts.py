@@ -11,6 +11,7 @@ import pytest
 from PIL import Image
 
 from shardwright.display.html import PageScript, document
+from shardwright.evaluation.thresholds import Thresholds
 from shardwright.pipelines.try_server import TriedModel, TryServer
 from shardwright.review.review_page import ReviewItem, ReviewPage
 
@@ -122,6 +123,7 @@ def test_a_photograph_is_dropped_and_the_slider_moves_its_masks(browser, tmp_pat
     class Model:
         folder, task, multi, classes = str(tmp_path), "segmentation", False, ("red", EVIL)
         height, width, resize, ingested, texts = 8, 8, "stretch", MappingProxyType({}), ()
+        thresholds = Thresholds.fixed(2)
 
         def answer(self, images, texts=None, *, stored=False):
             scores = np.zeros((1, 8, 8, 2), np.float32)
@@ -131,9 +133,6 @@ def test_a_photograph_is_dropped_and_the_slider_moves_its_masks(browser, tmp_pat
         def pixels(self, images, *, stored=False):
             return np.full((1, 8, 8, 3), 90, np.uint8)
 
-    (tmp_path / "assets").mkdir()
-    told = {name: {"threshold": 0.5, "min_area": 0} for name in Model.classes}
-    (tmp_path / "assets" / "thresholds.json").write_text(json.dumps(told))
     Image.fromarray(np.full((8, 16, 3), 90, np.uint8)).save(tmp_path / "photo.png")
     photo = base64.b64encode((tmp_path / "photo.png").read_bytes()).decode("ascii")
     with TryServer(TriedModel(Model())) as server:

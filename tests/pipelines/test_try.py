@@ -177,8 +177,7 @@ def test_an_error_of_the_model_is_said_on_the_terminal_and_ends_nothing(capsys):
 
 PROGRAM = """
 import sys
-from argparse import Namespace
-from shardwright.components.predictor import exported_model
+from shardwright.components.predictor import other_model
 from shardwright.pipelines import try_server
 from shardwright.pipelines.cli import build_parser, main
 from shardwright.pipelines.commands import try_model
@@ -186,10 +185,10 @@ class Tried:
     def __init__(self, model, dataset): pass
     def page(self): return ""
     predict = example = None
-exported_model.open_model = lambda place, trusted: None
+other_model.open_any_model = lambda place, stated, trusted: None
 try_server.TriedModel = Tried
-options = {"unblessed": False, "trust_model": False, "dataset": None, "json": True, "quiet": False}
-sys.exit(try_model.run(Namespace(model="m", host=sys.argv[1], port=int(sys.argv[2]), **options)))
+call = ["try", "m", "--host", sys.argv[1], "--port", sys.argv[2], "--json"]
+sys.exit(try_model.run(build_parser().parse_args(call)))
 """
 
 
@@ -256,9 +255,9 @@ def test_an_address_that_cannot_be_served_is_refused_before_the_model_is_opened(
 
 
 def test_a_port_that_is_taken_is_named(server, monkeypatch, capsys):
-    from shardwright.components.predictor import exported_model
+    from shardwright.components.predictor import other_model
 
-    monkeypatch.setattr(exported_model, "open_model", lambda place, trusted: None)
+    monkeypatch.setattr(other_model, "open_any_model", lambda place, stated, trusted: None)
     monkeypatch.setattr(try_server, "TriedModel", lambda model, dataset: Stub())
     assert main(["try", "m", "--port", str(server.server_port)]) == 2
     assert f"--port {server.server_port}: cannot be used (Address already in use)" in capsys.readouterr().err

@@ -27,6 +27,7 @@ TYPES = {
     "rle": "RleConfig | Mapping[str, Any] | None",
     "multi_label": "bool | None",
     "boxes": "bool",
+    "confirmed": "Sequence[str]",
     "start": "int | None",
     "separator": "str | None",
     "regex": "str | None",
