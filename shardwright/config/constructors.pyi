@@ -444,7 +444,7 @@ def LabelCsv(
     key_regex: str | None = None,
     multi_label: bool | None = None,
     separator: str | None = None,
-    confirmed: str = [],
+    confirmed: Sequence[str] = [],
 ) -> LabelsConfig:
     """Returns labels that are classes in a CSV, one or several for each image.
 
@@ -469,7 +469,7 @@ def RleCsv(
     key_regex: str | None = None,
     rle: RleConfig | Mapping[str, Any] | None = None,
     orientation: str = "auto",
-    confirmed: str = [],
+    confirmed: Sequence[str] = [],
 ) -> LabelsConfig:
     """Returns labels that are run lengths in a CSV, a row for each mask.
 
@@ -494,7 +494,7 @@ def Coco(
     polygons: str = "coco",
     beyond_image: str = "reject",
     orientation: str = "auto",
-    confirmed: str = [],
+    confirmed: Sequence[str] = [],
 ) -> LabelsConfig:
     """Returns labels that are a COCO instances file: polygons, run lengths, and with `boxes=True` boxes.
 
@@ -517,7 +517,7 @@ def MaskImages(
     values: str = "auto",
     threshold: int | Mapping[str, int] | None = None,
     orientation: str = "auto",
-    confirmed: str = [],
+    confirmed: Sequence[str] = [],
 ) -> LabelsConfig:
     """Returns labels that are mask images in a folder: indices, palettes, colors, or a file for each class.
 
@@ -539,7 +539,7 @@ def PascalVoc(
     values: str = "auto",
     beyond_image: str = "reject",
     orientation: str = "auto",
-    confirmed: str = [],
+    confirmed: Sequence[str] = [],
 ) -> LabelsConfig:
     """Returns labels that are a folder of Pascal VOC: masks, boxes and lists of splits.
 
@@ -558,7 +558,7 @@ def Captions(
     columns: Mapping[str, str] | None = None,
     features: str | Sequence[str] | Mapping[str, str] | None = None,
     key_regex: str | None = None,
-    confirmed: str = [],
+    confirmed: Sequence[str] = [],
 ) -> LabelsConfig:
     """Returns labels that are texts for each image, in a CSV, JSONL or COCO captions file.
 
@@ -576,7 +576,7 @@ def Numbers(
     columns: Mapping[str, str] | None = None,
     features: str | Sequence[str] | Mapping[str, str] | None = None,
     key_regex: str | None = None,
-    confirmed: str = [],
+    confirmed: Sequence[str] = [],
 ) -> LabelsConfig:
     """Returns labels that are numbers for each image and no classes, in a CSV or JSONL file.
 
@@ -625,7 +625,7 @@ def Yolo(
     polygons: str = "coco",
     beyond_image: str = "reject",
     orientation: str = "auto",
-    confirmed: str = [],
+    confirmed: Sequence[str] = [],
 ) -> LabelsConfig:
     """Returns labels that are YOLO's text files of boxes or polygons: their folder, or the YAML file of the set.
 
@@ -647,7 +647,7 @@ def LabelMe(
     polygons: str = "coco",
     beyond_image: str = "reject",
     orientation: str = "auto",
-    confirmed: str = [],
+    confirmed: Sequence[str] = [],
 ) -> LabelsConfig:
     """Returns labels that are LabelMe's JSON files, one for each image, in a folder.
 
@@ -669,7 +669,7 @@ def Cvat(
     polygons: str = "coco",
     beyond_image: str = "reject",
     orientation: str = "auto",
-    confirmed: str = [],
+    confirmed: Sequence[str] = [],
 ) -> LabelsConfig:
     """Returns labels that are one XML file, 'CVAT for images 1.1'.
 
@@ -691,7 +691,7 @@ def Datumaro(
     polygons: str = "coco",
     beyond_image: str = "reject",
     orientation: str = "auto",
-    confirmed: str = [],
+    confirmed: Sequence[str] = [],
 ) -> LabelsConfig:
     """Returns labels that are Datumaro's JSON, which CVAT exports, too: polygons, masks, boxes, ellipses, labels.
 
@@ -713,7 +713,7 @@ def LabelStudio(
     polygons: str = "coco",
     beyond_image: str = "reject",
     orientation: str = "auto",
-    confirmed: str = [],
+    confirmed: Sequence[str] = [],
 ) -> LabelsConfig:
     """Returns labels that are Label Studio's JSON: polygons, boxes, ellipses, brush strokes, choices.
 
@@ -736,7 +736,7 @@ def Via(
     polygons: str = "coco",
     beyond_image: str = "reject",
     orientation: str = "auto",
-    confirmed: str = [],
+    confirmed: Sequence[str] = [],
 ) -> LabelsConfig:
     """Returns labels that are the JSON or CSV of VIA 2; `columns={"label": NAME}` names the attribute of the class.
 
@@ -759,7 +759,7 @@ def VocBoxes(
     polygons: str = "coco",
     beyond_image: str = "reject",
     orientation: str = "auto",
-    confirmed: str = [],
+    confirmed: Sequence[str] = [],
 ) -> LabelsConfig:
     """Returns labels that are a folder of Pascal VOC's XML files, boxes without masks.
 
@@ -781,7 +781,7 @@ def Supervisely(
     polygons: str = "coco",
     beyond_image: str = "reject",
     orientation: str = "auto",
-    confirmed: str = [],
+    confirmed: Sequence[str] = [],
 ) -> LabelsConfig:
     """Returns labels that are a project of Supervisely: bitmaps, polygons, rectangles and tags.
 
@@ -803,7 +803,7 @@ def OpenImages(
     polygons: str = "coco",
     beyond_image: str = "reject",
     orientation: str = "auto",
-    confirmed: str = [],
+    confirmed: Sequence[str] = [],
 ) -> LabelsConfig:
     """Returns labels that are a CSV of Open Images: boxes, classes of images, or masks in PNG files next to it.
 
@@ -826,7 +826,7 @@ def BoxCsv(
     polygons: str = "coco",
     beyond_image: str = "reject",
     orientation: str = "auto",
-    confirmed: str = [],
+    confirmed: Sequence[str] = [],
 ) -> LabelsConfig:
     """Returns labels that are a CSV with a row for each box: image, class, and four edges or a corner and a size.
 
@@ -849,7 +849,7 @@ def Panoptic(
     polygons: str = "coco",
     beyond_image: str = "reject",
     orientation: str = "auto",
-    confirmed: str = [],
+    confirmed: Sequence[str] = [],
 ) -> LabelsConfig:
     """Returns labels that are a COCO panoptic file; its PNGs are in the folder of the same name next to it.
 
@@ -871,7 +871,7 @@ def VertexJsonl(
     polygons: str = "coco",
     beyond_image: str = "reject",
     orientation: str = "auto",
-    confirmed: str = [],
+    confirmed: Sequence[str] = [],
 ) -> LabelsConfig:
     """Returns labels that are JSON lines of Vertex AI: classes or boxes.
 
@@ -893,7 +893,7 @@ def Labelbox(
     polygons: str = "coco",
     beyond_image: str = "reject",
     orientation: str = "auto",
-    confirmed: str = [],
+    confirmed: Sequence[str] = [],
 ) -> LabelsConfig:
     """Returns labels that are Labelbox's export as JSON lines: polygons, boxes and classifications.
 
@@ -916,7 +916,7 @@ def LabelJsonl(
     polygons: str = "coco",
     beyond_image: str = "reject",
     orientation: str = "auto",
-    confirmed: str = [],
+    confirmed: Sequence[str] = [],
 ) -> LabelsConfig:
     """Returns labels that are JSON lines with the class of each image, or with boxes, as Hugging Face writes them.
 

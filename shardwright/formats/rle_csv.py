@@ -24,11 +24,10 @@ other's mask transposed, and only the header or the user can decide.
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -38,16 +37,16 @@ from shardwright.errors import Reading, UsageError
 from shardwright.formats.base import IGNORE, Survey
 from shardwright.formats.classes import ClassMap, as_integer
 from shardwright.formats.export_record import RECORD_FILE
-from shardwright.formats.object_agreement import ObjectAgreement, box_around
-from shardwright.formats.object_content import corner_box
 from shardwright.formats.object_values import ObjectError, read_text_size
 from shardwright.formats.rows import CsvFormat, RawAnnotation, TableInput
 from shardwright.formats.table_values import only_class
 from shardwright.formats.tables import IMAGE, IMAGE_LABEL, LABEL, MASK, TableRow, reduce_header, size_columns
-from shardwright.images.boxes import Box
 from shardwright.masks.dialects import ABSOLUTE, COCO, COLUMN, COUNTS, RELATIVE, ROW, SIIM, Dialect, dialect_of_header
 from shardwright.masks.rle import RleError, Runs, area, perimeter, read_numbers
 from shardwright.running.progress import counted
+
+if TYPE_CHECKING:
+    from shardwright.formats.rle_beside import RowAgreement
 
 # An outline counts as longer from this ratio on, and from the larger one where the header is contrary; so that a
 # handful of pixels decides nothing, it must be longer by some edges as well.
@@ -74,9 +73,7 @@ _SETS = {
 }
 _BY_ROW = ("Carvana", "Sartorius", "UW-Madison")
 # What a row may state beside its mask.
-_BESIDE: tuple[str, str] = ("bbox", "area")
-_NOTHING: list[int | None] = [None, None]
-_NUMBER = re.compile(r"[0-9]+(?:\.[0-9]+)?")
+_BESIDE = ("bbox", "area")
 # Enough rows to detect a dialect, and read in a moment.
 _MOST_SAMPLES, _IMAGES, _TRIED_IMAGES = 256, 32, 256
 
@@ -90,6 +87,7 @@ class RleCsv(CsvFormat):
 
     format = "rle_csv"
     dialect: Dialect
+    _beside: RowAgreement | None = None
 
     def __init__(self, given: TableInput) -> None:
         super().__init__(given)
@@ -107,9 +105,14 @@ class RleCsv(CsvFormat):
         self._known_classes = {*(given.classes or ()), *([IGNORED] if self._ignores else [])}
         table, columns = given.table, given.found.roles
         self.mask_column = table.header[columns[MASK]]
-        self._options, self._agreement = given.options, ObjectAgreement()
+        self._options = given.options
         reduced = [reduce_header(name) for name in table.header]
-        self._beside = [reduced.index(name) if name in reduced else None for name in _BESIDE]
+        beside = [reduced.index(name) if name in reduced else None for name in _BESIDE]
+        if any(column is not None for column in beside):
+            # Most tables have neither.
+            from shardwright.formats.rle_beside import RowAgreement
+
+            self._beside = RowAgreement(box=beside[0], area=beside[1])
         self._sizes = tuple(map(table.header.index, size_columns(table.header)))
         self.one_class = ""
         if LABEL not in columns and IMAGE_LABEL not in columns:
@@ -142,7 +145,8 @@ class RleCsv(CsvFormat):
             self._words, self._lines_of_words, self._starts_at_0 = frozenset(), {}, []
             self._rows_without_mask = 0
             survey = super().survey()
-        self._agreement.check(self._path, self._options, masks=True)
+        if self._beside is not None:
+            self._beside.check(self._path, self._options, masks=True)
         self._check_placeholder(sum(survey.listed))
         if self._rows_without_mask >= _SEVERAL and self._record is None:
             # A table that states which images have no mask says nothing of those that it does not name.
@@ -174,10 +178,10 @@ class RleCsv(CsvFormat):
 
     def _check_placeholder(self, images: int) -> None:
         """Raises `UsageError` where all images have the same one or two pixels, as in a sample submission."""
-        numbers = read_numbers(next(iter(self._masks))) if len(self._masks) == 1 else None
+        mask = next(iter(self._masks), "")
+        numbers = read_numbers(mask) if len(self._masks) == 1 else None
         alike = numbers is not None and len(numbers) == _PAIR and int(numbers[1]) <= _PAIR
         if alike and images >= _MANY and SAME_MASKS not in self._options.confirmed:
-            mask = next(iter(self._masks))
             raise UsageError(
                 f"{self._path}, column {self.mask_column!r}: all masks of {images:,} images are {mask!r}, as in a "
                 "sample submission. Give the file with the annotations. If the masks are right, set "
@@ -234,8 +238,8 @@ class RleCsv(CsvFormat):
             label = self.one_class or row.fields[columns[LABEL]].strip()
         problem = "has a mask but names no class" if text and not label else ""
         image = self._names.find(name)
-        if text and image is not None and self._surveys and self._beside != _NOTHING:
-            self._compare(image, text, row)
+        if text and image is not None and self._surveys and self._beside is not None:
+            self._beside.compare(text, row.fields, self.dialect, self._images.size_of(image))
         if not self._sizes:
             return RawAnnotation(row.line, name, image, (label,) if label else (), text, problem)
         size = None
@@ -244,23 +248,6 @@ class RleCsv(CsvFormat):
         except ObjectError as error:
             problem = problem or str(error)
         return RawAnnotation(row.line, name, image, (label,) if label else (), text, problem, stated_size=size)
-
-    def _compare(self, image: int, text: str, row: TableRow) -> None:
-        """Compares a code with the box and the area that its row states."""
-        box, stated = (None if column is None else row.fields[column] for column in self._beside)
-        edges = read_numbers(" ".join(_NUMBER.findall(box or "")).replace(".0", ""))
-        drawn = beside = None
-        with suppress(RleError, ValueError):  # Reported when its image is written.
-            numbers = None if self.dialect.runs == COUNTS else read_numbers(text)
-            pixels = float("nan") if numbers is None else float(numbers[1::2].sum())
-            if edges is not None and len(edges) == len(Box._fields) and self._agreement.seen < _MOST_SAMPLES:
-                height, width = self._images.size_of(image) or (0, 0)
-                runs = self.dialect.parse(text, height=height, width=width)
-                drawn, pixels = box_around(runs, height), float(area(runs))
-                both = [Box(*map(float, edges)), corner_box(*map(float, edges))]
-                beside = min(both, key=lambda one: sum(abs(a - b) for a, b in zip(one, drawn, strict=True)))
-            self._agreement.seen += 1
-            self._agreement.add(drawn, pixels, beside, float(stated or "nan"))
 
     def _sample_cells(self, size_of: Callable[[int], tuple[int, int] | None]) -> list[SampleCell]:
         """Returns the first rows with a mask, of so many images that can be read."""
