@@ -32,7 +32,7 @@ _Firsts = npt.NDArray[np.int64]
 _Alive = npt.NDArray[np.bool_]
 CONFLICTING, NEAR_DUPLICATE = "conflicting_duplicates", "near_duplicate"
 _SHOWN = 3
-# So many images, and more than one of so many, whose labels contradict those of the same image: a mistake of the input.
+# So many copies, and more than one of so many images, with other labels: a mistake of the input.
 _MANY, _SHARE = 10, 10
 
 
@@ -235,10 +235,8 @@ def decide(
             continue
         disagreeing = [members for members in groups if len({rule.labels.get(i, "") for i in members}) > 1]
         kept = "kept" if predefined else "kept, each group in one split"
-        # Images that only look alike may well have different labels.
-        conflicting = 0 if rule.code == NEAR_DUPLICATE else sum(map(len, disagreeing))
-        if conflicts == "report" and conflicting >= _MANY and conflicting * _SHARE > np.count_nonzero(alive):
-            raise _contradictory(keys, disagreeing, conflicting, int(np.count_nonzero(alive)))
+        if conflicts == "report" and rule.code != NEAR_DUPLICATE:
+            _check_copies(keys, disagreeing, int(np.count_nonzero(alive)))
         _note(decision, keys, rule, groups, disagreeing, conflicts, kept)
         for members in disagreeing if conflicts == "reject" else ():
             for i in members:
@@ -279,11 +277,16 @@ def _difference(rule: DuplicateRule, image: int, other: int) -> str:
     return f"but its labels are {rule.labels.get(image, '')}, not {rule.labels.get(other, '')}"
 
 
-def _contradictory(keys: Sequence[str], groups: list[Positions], count: int, total: int) -> UsageError:
-    return UsageError(
-        f"{CONFLICTING}: {count:,} of {total:,} images are there with other labels, too, e.g. {_shown(keys, groups)}. "
-        "Leave one of the copies out by input.exclude, give the right annotations, or set duplicates.conflicts: reject "
-        "to leave all of them out, or keep."
+def _check_copies(keys: Sequence[str], disagreeing: list[Positions], total: int) -> None:
+    """Raises `UsageError` where a part of the input is a copy of another, by bytes and names, with other labels."""
+    copies = [group for group in disagreeing if len({keys[i].rpartition("/")[2] for i in group.tolist()}) == 1]
+    count = sum(map(len, copies))
+    if count < _MANY or count * _SHARE <= total:
+        return
+    raise UsageError(
+        f"{CONFLICTING}: {count:,} of {total:,} images are there twice with different labels, e.g. "
+        f"{_shown(keys, copies)}. Leave the copies out by input.exclude, give the right annotations, or set "
+        "duplicates.conflicts: reject to leave all of them out, or keep."
     ).with_readings(
         Reading("none of these images is taken", {"duplicates.conflicts": "reject"}),
         Reading("all of them are taken, with both labels", {"duplicates.conflicts": "keep"}),

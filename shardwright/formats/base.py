@@ -113,6 +113,7 @@ class Survey:
         ordered: whether the classes of an image are a list, whose order and repeats count, and not a set.
         values: class -> the value that mask images have for it, where the values were detected.
         empty: whether the annotations hold no object and no class of an image, as far as their text says.
+        states_empty: whether they name images that have nothing, so that the others are not annotated.
     """
 
     classes: tuple[str, ...]
@@ -130,6 +131,7 @@ class Survey:
     ordered: bool = False
     values: Mapping[str, int] = field(default_factory=dict)
     empty: bool = False
+    states_empty: bool = False
 
 
 class MaskCode(Protocol):
@@ -330,6 +332,11 @@ def check_some(survey: Survey, where: str, options: LabelsConfig) -> None:
         ).with_readings(options.confirming(NO_OBJECTS, "the images have no objects"))
 
 
+def handful(total: int) -> int:
+    """Returns how many of so many images may be an oversight."""
+    return max(SHOWN_NAMES, total // _HANDFUL)
+
+
 def check_absent(names: Sequence[str], total: int, where: str, options: LabelsConfig) -> None:
     """Checks that hardly any image is named that is not there: by a list, or by annotations of images that are stored.
 
@@ -342,8 +349,7 @@ def check_absent(names: Sequence[str], total: int, where: str, options: LabelsCo
     Raises:
         UsageError: there are more than a handful, which `input.labels.confirmed` does not have.
     """
-    few = max(SHOWN_NAMES, total // _HANDFUL)
-    if len(names) > few and ABSENT_IMAGES not in options.confirmed:
+    if len(names) > handful(total) and ABSENT_IMAGES not in options.confirmed:
         raise UsageError(
             f"{where}: {len(names):,} of {total:,} names are of no image: {shorten(names)}. Add these images, or "
             f"correct the names. If the images are meant to be left out, set input.labels.confirmed: [{ABSENT_IMAGES}]."

@@ -18,6 +18,7 @@ from shardwright.storage import Refusal
 SHOWN_CLASSES = 20
 # From so many images on, classes are none where so large a share of the images has one for itself.
 _MANY, _OWN = 10, 0.9
+_NUMBER = re.compile(r"[0-9]+(?:\.[0-9]+)?")
 # More distinct values cannot be classes: the wrong column or feature was taken.
 MOST_CLASSES = 10_000
 # Names by which tools and published sets mean that a pixel belongs to no class, or is not to be counted.
@@ -158,16 +159,16 @@ def check_detected(names: Sequence[str], images: int, where: str) -> None:
         where: the annotations, for messages.
 
     Raises:
-        UsageError: all are names of splits, there is only one, or nearly each image has one of its own.
+        UsageError: all are names of splits, there is only one, a number, or nearly each image has one of its own.
     """
     shown = shorten(list(map(repr, names)))
     if names and all(map(split_word, names)):
         problem = f"the only classes are {shown}, which are names of splits. Name what has the classes"
-    elif images >= _MANY and len(names) == 1:
+    elif images >= _MANY and len(names) == 1 and _NUMBER.fullmatch(names[0]):
         problem = (
-            f"all {images:,} images have the class {shown}, as in a sample submission: there is nothing to learn. "
+            f"all {images:,} images have the class {shown}, as in a sample submission: there is nothing to learn. Give "
+            "the file with the annotations"
         )
-        problem += "Give the file with the annotations"
     elif images >= _MANY and len(names) >= _OWN * images:
         problem = (
             f"{images:,} images have {len(names):,} classes, such as {shown}. Name the folder or column whose classes "

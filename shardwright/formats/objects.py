@@ -378,14 +378,15 @@ class ObjectFormat(AnnotationFormat):
 
     def _map_classes(self, used: Mapping[str, str]) -> ClassMap:
         declared = [name for name in dict.fromkeys(self.declared) if special_label(name, self._classes) is None]
-        further = [name for name in used if name not in declared]
+        tags = {tag for _, content in self._kept for tag in content.tags}
+        further = [name for name in used if name not in declared and name not in tags]
         if declared and further and self._classes is None:
             check_spellings([*declared, *further], self._path)
             raise UsageError(
                 f"{self._path}: has objects of {shorten(further)} ({used[further[0]]}), and its own list of classes is "
                 f"{shorten(declared, SHOWN_CLASSES)}. Add them there, or list all in input.classes."
             ).with_readings(Reading("all are classes", {"input.classes": [*declared, *further]}, asked=True))
-        if self._classes is not None or not declared:
+        if self._classes is not None or not declared or not used.keys() <= {*declared}:
             return map_classes(used, self._classes, self.counted_by)
         check_names(dict.fromkeys(declared, self._path))
         shown = {name: f"{name} ({self.ids[name]})" if name in self.ids else name for name in declared}

@@ -148,9 +148,8 @@ class RleCsv(CsvFormat):
         if self._beside is not None:
             self._beside.check(self._path, self._options, masks=True)
         self._check_placeholder(sum(survey.listed))
-        if self._rows_without_mask >= _SEVERAL and self._record is None:
-            # A table that states which images have no mask says nothing of those that it does not name.
-            self.unlisted = "fail"
+        # A table that states which images have no mask says nothing of those that it does not name.
+        survey.states_empty = self._rows_without_mask >= _SEVERAL and self._record is None
         survey.ignore = self._ignores
         for word, line in self._lines_of_words.items():
             note = f"run lengths: {word!r} means no mask, since all other fields are codes (the first is row {line})"

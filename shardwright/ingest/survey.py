@@ -31,6 +31,7 @@ from shardwright.formats.base import (
     Survey,
     check_some,
     counted_endings,
+    handful,
 )
 from shardwright.formats.classes import check_detected, check_spellings
 from shardwright.formats.detect import open_source
@@ -267,7 +268,8 @@ def read_annotations(listed: IngestInput) -> IngestInput:
         if recipe.task == "classification" and survey.labels == SINGLE:
             check_detected(survey.classes, sum(survey.listed), where)
     listed.survey, listed.rejected = survey, {**not_images, **survey.rejected}
-    rest = _unlisted_images(listing, survey, listed.rejected, source.name, unlisted, may_be_empty)
+    guessed = recipe.input.unlisted_images == "auto" and unlisted == "empty"
+    rest = _unlisted_images(listing, survey, listed.rejected, source.name, unlisted, may_be_empty, guessed=guessed)
     if unlisted == "reject":
         listed.rejected |= {i: Refusal(listing.keys[i], UNLISTED, f"{source.name} has no row for it") for i in rest}
     elif rest:
@@ -326,15 +328,24 @@ def _open_records(recipe: IngestRecipe, files: Listing, evidence: str) -> TFReco
 
 
 def _unlisted_images(
-    listing: Listing, survey: Survey, rejected: Container[int], table: str, unlisted: str, may_be_empty: bool
+    listing: Listing,
+    survey: Survey,
+    rejected: Container[int],
+    table: str,
+    unlisted: str,
+    may_be_empty: bool,
+    *,
+    guessed: bool,
 ) -> list[int]:
     """Returns the positions of the images without a row.
 
     Raises:
-        CheckFailed: there are any, and `input.unlisted_images` is `fail`.
+        CheckFailed: there are any, and `input.unlisted_images` is `fail`; or more than a handful, though the table
+            states which images are empty and that the others are is `guessed`.
     """
     rest = [i for i, listed in enumerate(survey.listed) if not listed and i not in rejected]
-    if rest and unlisted == "fail":
+    contradicted = guessed and survey.states_empty and len(rest) > handful(len(listing.keys))
+    if rest and (unlisted == "fail" or contradicted):
         shown = ", ".join(listing.keys[i] for i in rest[:_SHOWN]) + (", …" if len(rest) > _SHOWN else "")
         missing = next((f"{one.key}: {one.reason}. " for one in survey.refused if one.code == MISSING_IMAGE), "")
         names = ("empty", "reject") if may_be_empty else ("reject", "unlabeled")

@@ -39,6 +39,7 @@ OWN_JSON = {
         "masks/coco_segmentation.py",
         "masks/drawn.py",
         "formats/labelme.py",
+        "formats/object_frame.py",
         "formats/object_values.py",
         "formats/objects.py",
     ),

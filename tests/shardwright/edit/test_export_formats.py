@@ -121,7 +121,9 @@ def labels(folder, path="", **options):
 
 
 def by_coco(folder, out, kind):
-    given = labels(folder, "annotations.json", **({"boxes": True} if kind in ("masks", "boxes") else {}))
+    # The boxes of `record` are not those around its masks.
+    own = {"boxes": True, "confirmed": ["own_boxes"]}
+    given = labels(folder, "annotations.json", **(own if kind in ("masks", "boxes") else {}))
     return ingested(folder, out, "segmentation" if kind == "masks" else "classification", images="images", labels=given)
 
 

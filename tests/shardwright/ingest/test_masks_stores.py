@@ -66,8 +66,8 @@ def test_masks_on_a_bucket_are_those_on_disk(stores, tmp_path, scheme, masks, la
     [({"a": 1, "b": 2, "ignore": 255}, "stored", 1), ({"a": 1, "b": 2}, "auto", 2), (["a", "b"], "stored", 2)],
 )
 def test_each_mask_is_read_once_where_the_configuration_states_all(stores, tmp_path, scheme, classes, values, reads):
-    """Also one of a rejected image, a broken one, and one of no image. To check the values takes another read, and the
-    first mask one more, which shows that a class occurs.
+    """Also one of a rejected image, a broken one, and one of no image. To check the values takes another read, or
+    another one of the first mask, which shows that a class occurs.
     """
     found = files("masks")
     found["images/2.jpg"] = found["images/2.jpg"][:200]
@@ -82,12 +82,14 @@ def test_each_mask_is_read_once_where_the_configuration_states_all(stores, tmp_p
     assert tree(tmp_path / "there") == tree(tmp_path / "here")
     asked = [path.split("?")[0].rpartition("masks")[2] for method, path in stores.requests if method == "GET"]
     counts = Counter(name for name in asked if name.endswith(".png"))
-    assert counts == {name: 1 if "other" in name else reads + name.endswith("0.png") for name in counts}
+    expected = {name: 1 if "other" in name else reads for name in counts}
+    first = {} if reads > 1 else {name: 2 for name in counts if name.endswith("0.png")}
+    assert counts == {**expected, **first}
     assert len(counts) == 5
     stores.requests.clear()
     run(config(bucket, "data/masks", classes, values), tmp_path / "there")
     again = [path for method, path in stores.requests if method == "GET" and ".png" in path.split("?")[0]]
-    assert len(again) == (1 if reads == 1 else 5)
+    assert len(again) == (1 if reads == 1 else 4)
 
 
 @pytest.mark.parametrize("scheme", SCHEMES[:1])
