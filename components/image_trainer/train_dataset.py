@@ -32,6 +32,7 @@ from shardwright.config import Config, EvaluatorConfig, LoaderConfig, RejectsCon
 from shardwright.config.constructors import as_section, config_of
 from shardwright.config.parse_values import keys_of, section_of
 from shardwright.config.trainer import BLESSED
+from shardwright.config.transform import KEEP, size_of_images
 from shardwright.config.yaml_config import as_config, parse_config
 from shardwright.dataset.manifest import MASKS, MULTI
 from shardwright.dataset.reader import ImageDataset
@@ -39,7 +40,7 @@ from shardwright.errors import ShardwrightError, UsageError
 from shardwright.evaluation.figures import Figures, Measured
 from shardwright.evaluation.metrics import ClassSums, LabelCounts, MaskSums, headline
 from shardwright.lineage.record import LINEAGE_FILE, read_lineage
-from shardwright.loader.dataset_info import image_size
+from shardwright.loader.dataset_info import image_size, median_size
 from shardwright.running.progress import print_note
 from shardwright.storage import is_remote
 from shardwright.storage.durable import make_folder
@@ -137,13 +138,15 @@ def train(
         dataset: a dataset of `make_dataset` or `shardwright ingest`, or a transformed one.
         out: folder of the results.
         model: a `keras.Model` of Keras' layers, for float32 images [batch, height, width, 3] as `loader.normalize`
-            makes them (by default `unit`: 0 to 1). It gives float32 [batch, height, width, classes], or [batch,
-            classes]: probabilities, or logits where its last layer has no activation or `trainer.outputs` says so. Its
-            weights are the initial ones, and the object stays as it is. What it was compiled with does not count:
-            `trainer` has loss and optimizer. A call continues a training, or finds it, if layers and initial weights
-            are the same. By default one of ours, see `trainer`.
+            makes them (by default `unit`: 0 to 1); its height and width may be open. It gives float32 [batch, height,
+            width, classes], or [batch, classes]: probabilities, or logits where its last layer has no activation or
+            `trainer.outputs` says so. Its weights are the initial ones, and the object stays as it is. What it was
+            compiled with does not count: `trainer` has loss and optimizer. A call continues a training, or finds it, if
+            layers and initial weights are the same. By default one of ours, see `trainer`.
         config: a configuration, or its file, whose sections are used where none is given here.
-        transform: `{"size": (256, 256)}`: how the images are brought to one size, by default to that of `model`.
+        transform: `{"size": (256, 256)}`: how the images are brought to one size. Without `size` and `config` it is
+            that of `model`'s input; where that is open, or there is no `model`, it is what `init` writes: the images'
+            median, each side as a multiple of 32, for masks at most 512, for classes a square of at most 224.
         loader: `{"augment": ["flip_left_right"]}`, as `loader` in YAML.
         trainer: `{"epochs": 20}`, as `trainer` in YAML. `"model": "my_models:build"` names a function that builds a
             model with layers of your own: in a notebook, write it with `%%writefile my_models.py`.
@@ -165,14 +168,10 @@ def train(
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     opened = dataset if isinstance(dataset, ImageDataset) else ImageDataset.open(dataset)
     begun = None if model is None else GivenModel.of(model)
-    if begun is not None:
-        if isinstance(trainer, Mapping) or (trainer is None and config is None):
-            trainer = {"model": begun.name, **(trainer or {})}
-        if config is None and transform is None and opened.manifest.kind != _TRANSFORMED:
-            # That of the model's images, where it does not take any.
-            shape = getattr(model, "input_shape", None)
-            sides = tuple(shape[1:3]) if isinstance(shape, tuple) and len(shape) == 4 else ()
-            transform = {"size": sides} if sides and None not in sides else None
+    if begun is not None and (isinstance(trainer, Mapping) or (trainer is None and config is None)):
+        trainer = {"model": begun.name, **(trainer or {})}
+    if config is None and opened.manifest.kind != _TRANSFORMED and not isinstance(transform, TransformConfig):
+        transform = _with_size(opened, transform or {}, model)
     given = {"transform": transform, "loader": loader, "trainer": trainer, "evaluator": evaluator, "rejects": rejects}
     chosen = training_config(opened, config, {name: value for name, value in given.items() if value is not None})
     if begun is not None:
@@ -215,6 +214,25 @@ def train(
     )
 
 
+def _with_size(dataset: ImageDataset, transform: Mapping[str, Any], model: Any) -> Mapping[str, Any]:
+    """Returns the transform with a size: that of a given model's images, or what `init` writes for the dataset's."""
+    if transform.get("size") is not None or transform.get("resize") == KEEP:
+        return transform
+    shape = getattr(model, "input_shape", None)
+    own = tuple(shape[1:3]) if isinstance(shape, tuple) and len(shape) == 4 else (None, None)
+    if None not in own:
+        return {**transform, "size": own}
+    median = median_size(dataset)
+    suited, resize = size_of_images(dataset.manifest.task, *median)
+    size = tuple(side or other for side, other in zip(own, suited, strict=True))
+    policy = transform.get("resize", resize)
+    print_note(
+        f"images are brought to {size[0]}x{size[1]} (height x width; {policy}), since their median is "
+        f'{median[0]}x{median[1]}. Another size: transform={{"size": (height, width)}}'
+    )
+    return {**transform, "size": size, "resize": policy}
+
+
 def training_config(
     dataset: ImageDataset, config: str | os.PathLike[str] | Mapping[str, Any] | Config | None, given: Mapping[str, Any]
 ) -> Config:
@@ -249,7 +267,7 @@ def _check_fits(model: Any, dataset: ImageDataset, config: Config) -> None:
     size = image_size(dataset) if manifest.kind == _TRANSFORMED else config.transform.size
     if size is not None:
         masks = manifest.task == "segmentation"
-        check_shapes(model, "model", image=size, classes=len(manifest.classes), masks=masks)
+        check_shapes(model, "model", image=size, classes=manifest.classes, masks=masks)
 
 
 def _keep(given: GivenModel, folder: Path) -> str:
