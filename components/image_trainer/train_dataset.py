@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
@@ -52,6 +53,8 @@ _TEST, _EVAL = "test", "eval"
 _TRANSFORMED = "transform"
 # Masks of a batch are in memory at once.
 _BATCH = 16
+# An option of the command, in messages; and where the keyword of Python has another name.
+_OPTION, _KEYWORDS = re.compile(r"(?<![^\s('\"])--([a-z][a-z-]*)"), {"format": "form"}
 
 
 @dataclass(frozen=True)
@@ -85,20 +88,33 @@ class TrainedModel:
         """The trained Keras model, without the resizing and the thresholds of the SavedModel."""
         return self.folder / TRAINING / MODEL_FILE
 
-    def predict(self, images: str | os.PathLike[str], out: str | os.PathLike[str], **options: Any) -> Any:
+    def predict(
+        self, images: str | os.PathLike[str], out: str | os.PathLike[str], *, force: bool = False, **options: Any
+    ) -> Any:
         """Predicts a folder of images or a dataset, and writes a table.
 
         Args:
             images: folder, glob or dataset.
-            out: the CSV to write; an existing one is replaced.
+            out: the CSV to write.
+            force: replace a CSV that is there.
             **options: fields of `shardwright.components.predictor.predict_images.PredictOptions`, such as `dialect`.
 
         Returns:
             The `Prediction`: the file, its layout, numbers of images and rows, and the images that were left out.
+
+        Raises:
+            UsageError: the file exists already, or an option is wrong.
         """
         from shardwright.components.predictor.predict_images import PredictOptions, predict
+        from shardwright.components.predictor.prediction_rows import CSV
 
-        return predict(str(self.model), os.fspath(images), os.fspath(out), PredictOptions(**options))
+        try:
+            chosen = PredictOptions(**options)
+            if chosen.form == CSV and os.path.lexists(os.path.expanduser(out)) and not force:
+                raise UsageError(f"out={os.fspath(out)!r}: exists already. Name another file, or give force=True.")
+            return predict(str(self.model), os.fspath(images), os.fspath(out), chosen)
+        except UsageError as error:
+            raise UsageError(_OPTION.sub(_keyword, str(error))) from None
 
     def __repr__(self) -> str:
         lines = [f"TrainedModel({str(self.folder)!r}, {self.task}, classes={list(self.classes)})"]
@@ -106,6 +122,10 @@ class TrainedModel:
             shown = ", ".join(f"{name} {value:.4f}" for name, value in self.figures.means(headline(self.task)))
             lines.append(f"  {shown}; of {self.figures.measured.words()}")
         return "\n".join(lines)
+
+
+def _keyword(option: re.Match[str]) -> str:
+    return _KEYWORDS.get(option[1], option[1].replace("-", "_"))
 
 
 def train(

@@ -32,7 +32,7 @@ from shardwright.dataset.train_statistics import dataset_statistics
 from shardwright.errors import CheckFailed, ConfigError, DatasetError, UsageError
 from shardwright.loader.dataset_info import image_size
 
-KERAS_SUFFIX = ".keras"
+KERAS_SUFFIX, _OLD_SUFFIXES = ".keras", (".h5", ".hdf5")
 STRETCH = "stretch"
 LOGITS, ACTIVATIONS = "logits", ("sigmoid", "softmax")
 # Task of a model by the number of axes of its answers.
@@ -72,6 +72,11 @@ def open_any_model(place: str, stated: Stated, *, trusted: bool = False) -> Expo
         UsageError: there is no model, a fact is missing, or the shapes do not fit.
         DatasetError: the model does more than compute, or is damaged.
     """
+    if place.endswith(_OLD_SUFFIXES) and os.path.isfile(place):
+        raise UsageError(
+            f"{place}: is in Keras' old format HDF5, which is not read. Open it where it was made, and save it as a "
+            f"{KERAS_SUFFIX} file: keras.models.load_model({os.path.basename(place)!r}).save('model{KERAS_SUFFIX}')."
+        )
     place = place if place.endswith(KERAS_SUFFIX) else os.fspath(model_folder(place))
     if not place.endswith(KERAS_SUFFIX) and is_exported(place):
         if replace(stated, dataset="") != Stated():
@@ -231,18 +236,7 @@ def _spec_of(place: str, network: _Network, stated: Stated) -> TrainSpec:
         )
         raise UsageError(f"{place}: the sizes of its images differ: {shapes}.")
     masks = task == "segmentation"
-    wanted = (None, height, width, len(classes)) if masks else (None, len(classes))
-    if None in gives[1:]:  # Open, as the images' sides are: what it gives for these.
-        gives = _answered(place, network, height, width)
-    fits = gives[0] is None and shape_fits(gives, wanted)
-    if dataset is not None and dataset.manifest.task != task:
-        fits, masks = False, not masks
-        wanted = (None, height, width, len(classes)) if masks else (None, len(classes))
-    if not fits:
-        words = last_number(classes, masks)
-        if any("," in name for name in stated.classes):
-            words += ". A name holds a comma; --classes takes names with spaces between them: --classes cat dog"
-        raise UsageError(f"{place}: gives {shape_text(gives)}, not {shape_text(wanted)}: {words}.")
+    _check_answers(place, network, stated, classes, (height, width), dataset.manifest.task if dataset else task)
     mean = std = None
     if stated.preprocess == "dataset":
         if not transformed:
@@ -268,17 +262,25 @@ def _spec_of(place: str, network: _Network, stated: Stated) -> TrainSpec:
     )
 
 
-def _answered(place: str, network: _Network, height: int, width: int) -> Sequence[int | None]:
-    """Returns the shape of a model's answer to images of a size."""
+def _check_answers(
+    place: str, network: _Network, stated: Stated, classes: Sequence[str], size: tuple[int, int], task: str
+) -> None:
+    """Refuses a model whose answers to images of a size have not the shape that a task and its classes ask for."""
     import tensorflow as tf
 
-    try:
-        return None, *network.function(tf.zeros((1, height, width, 3))).shape[1:]
-    except (ValueError, tf.errors.OpError) as error:
-        problem = str(error).strip().splitlines()[0][:200]
-        raise UsageError(
-            f"{place}: takes no images of {height}x{width} pixels ({problem}). Give another size."
-        ) from None
+    gives, masks = network.gives, task == "segmentation"
+    wanted = (None, *size, len(classes)) if masks else (None, len(classes))
+    if None in gives[1:]:  # Open, as the images' sides are: what it gives for these.
+        try:
+            gives = (None, *network.function(tf.zeros((1, *size, 3))).shape[1:])
+        except (ValueError, tf.errors.OpError) as error:
+            problem = str(error).strip().splitlines()[0][:200]
+            raise UsageError(f"{place}: takes no images of {size[0]}x{size[1]} pixels ({problem}).") from None
+    if not (gives[0] is None and shape_fits(gives, wanted)):
+        words = last_number(classes, masks)
+        if any("," in name for name in stated.classes):
+            words += ". A name holds a comma; --classes takes names with spaces between them: --classes cat dog"
+        raise UsageError(f"{place}: gives {shape_text(gives)}, not {shape_text(wanted)}: {words}.")
 
 
 def _ingested(dataset: ImageDataset) -> dict[str, Any]:

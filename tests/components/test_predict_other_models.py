@@ -151,6 +151,12 @@ def test_a_dataset_of_the_other_task_does_not_fit(saved: Any, tmp_path: Path) ->
         open_any_model(saved(labels("softmax")), Stated(UNIT, str(source)))
 
 
+def test_a_file_of_the_old_format_is_named(tmp_path: Path) -> None:
+    masks().save(tmp_path / "model.h5")
+    with pytest.raises(UsageError, match=r"old format HDF5.*load_model\('model.h5'\)\.save\('model\.keras'\)"):
+        open_any_model(str(tmp_path / "model.h5"), Stated(UNIT, classes=("a", "b")))
+
+
 def test_a_model_that_runs_code_is_not_opened(tmp_path: Path) -> None:
     model = keras.Sequential([keras.Input((16, 24, 3)), layers.Lambda(lambda x: x), layers.Conv2D(2, 1)])
     model.save(tmp_path / "model.keras")

@@ -4,6 +4,7 @@ import csv
 import filecmp
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -281,3 +282,25 @@ def test_the_median_is_of_images_as_they_are_displayed(tmp_path: Path) -> None:
 
     source = build.dataset(tmp_path / "source", counts={"train": [3]}, size=lambda number: (40, 80), change=turned)
     assert median_size(ImageDataset.open(source)) == (80, 40)
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        ({}, "predicted.csv': exists already. Name another file, or give force=True."),
+        ({"batch_size": 0}, "batch_size: 0 is too small"),
+        ({"form": "xml"}, "form xml: is not known"),
+        ({"form": "tfrecord", "dialect": "kaggle"}, "dialect kaggle: TFRecord files"),
+    ],
+)
+def test_a_prediction_replaces_no_file_and_names_keywords(
+    tmp_path: Path, options: dict[str, Any], problem: str
+) -> None:
+    """Messages named options of the command, and a file was replaced that the command refuses to replace."""
+    out = tmp_path / "predicted.csv"
+    out.write_text("mine")
+    model = train_dataset.TrainedModel(tmp_path, "segmentation", ("a",), 1, (), None)
+    with pytest.raises(UsageError, match=re.escape(problem)) as refused:
+        model.predict(tmp_path, out, **options)
+    assert "--" not in str(refused.value)
+    assert out.read_text() == "mine"
