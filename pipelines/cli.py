@@ -32,7 +32,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
         The exit code: 0 done; 1 the data or the run failed a check; 2 the call or the configuration is wrong; 143 a
         signal stopped a training, which can be continued.
     """
-    _hold_standard_streams()
+    # Streams that the caller has closed are opened: otherwise libraries print to a dataset's file of that number.
+    for number in range(3):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # It gets the lowest number that is free.
+    for number, name in ((1, "stdout"), (2, "stderr")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, os.fdopen(number, "w", encoding="utf-8", closefd=False))
     with escaped_streams():
         return _run_command(arguments)
 
@@ -83,18 +91,6 @@ def _run_command(arguments: Sequence[str] | None) -> int:
 def _print_error(message: str, error: Exception, options: argparse.Namespace) -> None:
     page = address(page_of_error(error, options))
     print(f"shardwright: {escape_message(message)} ({page})", file=sys.stderr)
-
-
-def _hold_standard_streams() -> None:
-    """Opens streams that the caller has closed: otherwise libraries print to a dataset's file of the same number."""
-    for number in range(3):
-        try:
-            os.fstat(number)
-        except OSError:
-            os.open(os.devnull, os.O_RDWR)  # It gets the lowest number that is free.
-    for number, name in ((1, "stdout"), (2, "stderr")):
-        if getattr(sys, name) is None:
-            setattr(sys, name, os.fdopen(number, "w", encoding="utf-8", closefd=False))
 
 
 def _drop_output() -> None:

@@ -3,7 +3,7 @@
 The first is the pipeline's intermediate representation (schema 2.1.0). The second states how Kubernetes runs it, keyed
 by executor label. `check_for_backend` refuses documents that the backend refuses, cannot start or silently ignores
 (kubeflow/pipelines, backend/src/v2): schema versions other than 2.1.0, `lifecycle`, resolvers, labels of no executor,
-parts that are too long for one argument of a process.
+arguments that are too long for a pod.
 """
 
 from __future__ import annotations
@@ -12,8 +12,10 @@ import dataclasses
 import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
+from shardwright.components.runtime.documents import tasks_of
 from shardwright.components.runtime.mounts import LOCAL
 from shardwright.components.runtime.post_notification import WEBHOOK_VARIABLE
 from shardwright.config import Config, KubeflowConfig
@@ -41,7 +43,7 @@ from shardwright.pipelines.cloud.pipeline_document import (
     staging_notes,
     unreadable_weights,
 )
-from shardwright.pipelines.cloud.pod_documents import pod_settings
+from shardwright.pipelines.cloud.pod_documents import RUN_AS, pod_settings
 from shardwright.pipelines.graph_inputs import check_options
 from shardwright.staging.staging import VOLUME_STAGING
 from shardwright.storage.fingerprint import canonical_json
@@ -57,9 +59,13 @@ _IMAGE_OF_THE_RUN = f"{{{{$.inputs.parameters['{IMAGE}']}}}}"
 # that runs (argoproj/argo-workflows, workflow/controller/operator.go, `processNodeRetries`). The default is 0.
 _RETRY_FOR = 30 * 24 * 3600
 
-# Linux allows 131,071 bytes for one argument of a process. What the driver adds to it, above all the artifacts that a
-# task reads, with their metadata, has taken less than 8,000 in every run that was recorded.
+# Argo hands the arguments of a pod over in one variable, ARGO_TEMPLATE, and Linux allows 131,071 bytes for one. Before
+# Argo 3.6, so in Kubeflow Pipelines before 2.14, they are in it twice: as parameters and as arguments. Later versions
+# move a longer one to a ConfigMap, which they may not create as installed (workflow/controller/workflowpod.go).
+# The rest is for Kubeflow's own options, and for the artifacts that a task reads: less than 8,000 bytes in every
+# recorded run.
 _MOST_BYTES = 100_000
+_ONCE_SINCE = 14
 
 # Earlier compilers refuse a whole pipeline with it: "task final status not supported yet".
 _STATUS_SINCE = 14
@@ -67,6 +73,10 @@ _NOTIFY_NOTE = (
     f"kubeflow.notify: needs Kubeflow Pipelines 2.{_STATUS_SINCE}; an earlier one refuses the pipeline unless "
     "kubeflow.version names it"
 )
+
+# Since then Kubeflow's own compiler gives a task's pod all that the Pod Security Standard "restricted" asks for, except
+# the user (backend/src/v2/compiler/argocompiler/security_context.go). Drivers before 2.5 refuse unknown settings.
+_SECURED_SINCE = 16
 
 _CLUSTERS_OWN_ROOT = "minio://mlpipeline/v2/artifacts"
 
@@ -134,8 +144,9 @@ def kubeflow_document(config: Config, compiled: Compiled) -> str:
     spec = compiled.job["pipelineSpec"]
     if config.kubeflow.pipeline_root is not None:
         spec = {**spec, "defaultPipelineRoot": config.kubeflow.pipeline_root}
-    check_for_backend(spec)
     documents = [spec]
+    settings = _kubernetes_executors(config)
+    check_for_backend(spec, settings, once=config.kubeflow.is_at_least(_ONCE_SINCE))
     platform = platform_document(config)
     if platform:
         documents.append(platform)
@@ -164,6 +175,12 @@ def _take_image(spec: dict[str, Any], name: str) -> None:
 
 def platform_document(config: Config) -> dict[str, Any]:
     """Returns how Kubernetes runs the executors, as `PlatformSpec`; empty if all is as by default."""
+    executors = _kubernetes_executors(config)
+    return {"platforms": {"kubernetes": {"deploymentSpec": {"executors": executors}}}} if executors else {}
+
+
+def _kubernetes_executors(config: Config) -> dict[str, Any]:
+    """Returns the `KubernetesExecutorConfig` of each executor that has one, by its label."""
     executors = {}
     for component in COMPONENTS:
         executor = kubernetes_executor(config, component)
@@ -171,7 +188,7 @@ def platform_document(config: Config) -> dict[str, Any]:
             executors[executor_label(component)] = executor
     if _notifies(config.kubeflow):
         executors[EXECUTOR] = _notifier(config.kubeflow)
-    return {"platforms": {"kubernetes": {"deploymentSpec": {"executors": executors}}}} if executors else {}
+    return executors
 
 
 def _notifies(section: KubeflowConfig) -> bool:
@@ -187,11 +204,23 @@ def _notifier(section: KubeflowConfig) -> dict[str, Any]:
 
 def _executor(section: KubeflowConfig, pod: PodConfig) -> dict[str, Any]:
     secrets = [{"secretName": name} for name in section.image_pull_secrets]
-    return {**({"imagePullSecret": secrets} if secrets else {}), **pod_settings(pod)}
+    executor = pod_settings(pod)
+    if secrets:
+        executor["imagePullSecret"] = secrets
+    if section.is_at_least(_SECURED_SINCE):
+        executor["securityContext"] = dict(RUN_AS)
+    return executor
 
 
-def check_for_backend(spec: dict[str, Any]) -> None:
+def check_for_backend(
+    spec: dict[str, Any], settings: Mapping[str, Any] = MappingProxyType({}), *, once: bool = True
+) -> None:
     """Checks a document by the rules of Kubeflow's backend.
+
+    Args:
+        spec: the pipeline.
+        settings: executor label -> its `KubernetesExecutorConfig`.
+        once: whether the backend's Argo hands arguments over once.
 
     Raises:
         ConfigError: the backend would refuse it, or ignore a part of it.
@@ -205,26 +234,48 @@ def check_for_backend(spec: dict[str, Any]) -> None:
     for name, component in spec["components"].items():
         if "dag" not in component and component.get("executorLabel") not in executors:
             raise ConfigError(SECTION, f"{name} has no executor", "Report this to Shardwright's authors.")
-    size, part = largest_argument(spec)
+    size, pod = longest_template(spec, settings)
+    size *= 1 if once else 2
     if size > _MOST_BYTES:
         raise ConfigError(
             SECTION,
-            f"{part} takes {size} bytes, and Kubeflow passes it on as one argument of a process, which takes "
+            f"the arguments of {pod} take {size} bytes, and the cluster hands them over in one variable, which takes "
             f"{_MOST_BYTES} with room for what is added",
             "Shorten the names in input.classes, or the longest option.",
         )
 
 
-def largest_argument(spec: dict[str, Any]) -> tuple[int, str]:
-    """Returns bytes and name of the longest part that Kubeflow hands over as one argument of a process.
+def longest_template(spec: dict[str, Any], settings: Mapping[str, Any] = MappingProxyType({})) -> tuple[int, str]:
+    """Returns bytes and name of the longest arguments that Argo hands over to a pod, quoted as in a template.
 
-    The driver of a graph gets all of it, that of a task its component, container and task, and the launcher the values
-    of its parameters (backend/src/v2/compiler/argocompiler).
+    The driver of a graph gets all of it; that of a task gets component, container, settings and task; the task's own
+    pod, in a patch, gets component, parameters and command (backend/src/v2/compiler/argocompiler, driver/driver.go).
+
+    Args:
+        spec: the pipeline.
+        settings: executor label -> its `KubernetesExecutorConfig`.
     """
-    parts = {"the graph": spec["root"]}
-    parts |= {f"the component {name}": component for name, component in spec["components"].items()}
-    parts |= {f"the container of {name}": executor for name, executor in spec["deploymentSpec"]["executors"].items()}
-    return max((len(json.dumps(part, ensure_ascii=False).encode()), name) for name, part in parts.items())
+    sizes = {"the driver of the graph": _quoted(_json(spec["root"]))}
+    for name, task in (pair for tasks in tasks_of(spec) for pair in tasks.items()):
+        component = spec["components"][task["componentRef"]["name"]]
+        arguments = [_json(component), _json(task)]
+        if (label := component.get("executorLabel")) is not None:
+            container = spec["deploymentSpec"]["executors"][label]["container"]
+            given = task.get("inputs", {}).get("parameters", {})
+            values = {key: one.get("runtimeValue", {}).get("constant", "") for key, one in given.items()}
+            command = [*container.get("command", ()), *container.get("args", ())]
+            sizes[f"the pod of {name}"] = _quoted(_json([_json(values), _json(component), *command]))
+            arguments += [_json(container), _json(settings.get(label, {}))]
+        sizes[f"the driver of {name}"] = _quoted(*arguments)
+    return max((size, name) for name, size in sizes.items())
+
+
+def _quoted(*arguments: str) -> int:
+    return sum(len(_json(argument).encode()) for argument in arguments)
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False)
 
 
 def _add_notification(config: Config, spec: dict[str, Any]) -> None:

@@ -110,7 +110,13 @@ def build_nodes(config: Config, inputs: GraphInputs) -> list[BaseNode]:
     example_gen = ImageExampleGen.of_source(source)
     examples = example_gen.outputs["examples"]
 
-    statistics_gen = StatisticsGen(examples, _features_with_statistics(inputs.schema_text), allow_absent=True)
+    # But pixel bytes and run lengths, whose statistics cost time and mean nothing.
+    features = parse_schema(inputs.schema_text, "schema").feature
+    statistics_gen = StatisticsGen(
+        examples,
+        sorted(f.name for f in features if f.name != "image/encoded" and not f.name.endswith("/rle")),
+        allow_absent=True,
+    )
     statistics = statistics_gen.outputs["statistics"]
     if inputs.schema_file:
         import_schema: BaseNode = tfx.components.ImportSchemaGen(schema_file=inputs.schema_file)
@@ -145,7 +151,14 @@ def build_nodes(config: Config, inputs: GraphInputs) -> list[BaseNode]:
 
     checked = [example_gen, statistics_gen, import_schema, infer_schema, validator, report, gate]
     nodes = [*checked, transform, resolver, train, evaluate, pusher]
-    _set_beam_options(config, nodes)
+    beam_steps = [step.name for step in STEPS if step.uses_beam]
+    by_name = {node.id: node for node in nodes}
+    for name, options in config.beam.per_component.items():
+        if name not in beam_steps:
+            raise ConfigError(
+                f"beam.per_component.{name}", "no component of that name runs on Beam", f"Use: {', '.join(beam_steps)}."
+            )
+        by_name[name].with_beam_pipeline_args(beam_args([*config.beam.options, *options]))
     return nodes if inputs.resolver is None else [inputs.resolver, *nodes]
 
 
@@ -158,20 +171,3 @@ def _drift(config: Config, inputs: GraphInputs) -> Any:
         drift = replace(drift, reference=config.resolve(drift.reference))
     # On this machine the environment has the location of the reference: cache keys contain no paths.
     return drift_checks(drift, config.gate.skew, with_location=not inputs.schema_file)
-
-
-def _features_with_statistics(schema_text: str) -> list[str]:
-    """Returns all features but pixel bytes and run lengths, whose statistics cost time and mean nothing."""
-    schema = parse_schema(schema_text, "schema")
-    return sorted(f.name for f in schema.feature if f.name != "image/encoded" and not f.name.endswith("/rle"))
-
-
-def _set_beam_options(config: Config, nodes: list[BaseNode]) -> None:
-    beam_steps = [step.name for step in STEPS if step.uses_beam]
-    by_name = {node.id: node for node in nodes}
-    for name, options in config.beam.per_component.items():
-        if name not in beam_steps:
-            raise ConfigError(
-                f"beam.per_component.{name}", "no component of that name runs on Beam", f"Use: {', '.join(beam_steps)}."
-            )
-        by_name[name].with_beam_pipeline_args(beam_args([*config.beam.options, *options]))

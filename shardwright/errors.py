@@ -26,10 +26,12 @@ class Reading:
     Attributes:
         meaning: for the user.
         options: YAML path -> value that chooses it.
+        asked: whether it is a question even where no other reading fits.
     """
 
     meaning: str
     options: Mapping[str, Any]
+    asked: bool = False
 
 
 class ShardwrightError(Exception):

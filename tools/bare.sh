@@ -87,7 +87,6 @@ commands() { # every command of the base
     run init data/train_images data/train.csv --out init.yaml
     run init-pipeline project
     run docs reference/messages paths
-    run completion bash
     printf '%s\n' 'task: segmentation' 'input:' '  images: data/train_images' '  labels: {path: data/train.csv}' \
         '  classes: [Fish, Flower, Gravel, Sugar]' '  unlisted_images: empty' 'images: {verify: full}' >c.yaml
     run validate c.yaml --data

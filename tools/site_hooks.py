@@ -1,5 +1,6 @@
-"""Hooks of mkdocs (`mkdocs.yml`): ranks in the search, what stands beside a page, dark pictures, marks of tests."""
+"""Hooks of mkdocs (`mkdocs.yml`): ranks in the search, what is beside a page, dark pictures, failed Markdown."""
 
+import logging
 import re
 from pathlib import Path
 from typing import Any
@@ -8,10 +9,22 @@ PICTURES = Path(__file__).parents[1] / "docs" / "pictures"
 
 # First part of a page's path -> factor of its score: a page that shows how to do something comes before one that
 # describes or explains it. `tools/site_search.py` checks the result.
-BOOSTS = {"how-to": 2.0, "faq.md": 0.5}
+BOOSTS = {"how-to": 2.0}
 # A line under the head of a table of five columns or more.
 _WIDE_TABLE = re.compile(r"^\|(?: ?-+ ?\|){5,}$", re.MULTILINE)
 _FEW_SECTIONS = 4
+# Markup that a reader would see as text -> how it looks in a page without its code.
+_UNREAD = {
+    "a row of a table": re.compile(r"^\s*(?:<p>)?\|", re.MULTILINE),
+    "a table without rows": re.compile(r"<tbody>\s*(?:<tr>(?:\s*<td></td>)*\s*</tr>\s*)?</tbody>"),
+    "a link": re.compile(r"\]\("),
+    "code or bold text": re.compile(r"`|\*\*"),
+}
+# Indented too far, text becomes code: a sentence in a block that no language colors.
+_TEXT_AS_CODE = re.compile(r"<pre>(?:<span></span>)?<code>[A-Z`][^<]*(?:`|\]\()[^<]*\.\s*</code>")
+_CODE = re.compile(r"<(pre|code)\b.*?</\1>", re.DOTALL)
+# Mkdocs counts its warnings, and `--strict` makes them errors.
+_LOG = logging.getLogger("mkdocs.hooks")
 
 
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
@@ -27,6 +40,8 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
 
 def on_page_content(html: str, page: Any, **_: Any) -> str:
     """Gives a picture its versions for dark pages and for phones where there are any; the theme shows one by color."""
+    for what in unread_markup(html):
+        _LOG.warning("%s: %s", page.file.src_uri, what)
 
     def versions(found: re.Match[str]) -> str:
         tag, folder, name = found[0], found["folder"], found["name"]
@@ -48,3 +63,10 @@ def on_page_content(html: str, page: Any, **_: Any) -> str:
         for section in page.toc.items[0].children:
             section.children.clear()
     return re.sub(r'<img [^>]*src="(?P<folder>[^"]*pictures/)(?P<name>[\w-]+)\.png"[^>]*>', versions, html)
+
+
+def unread_markup(html: str) -> list[str]:
+    """Returns what of a page's Markdown is shown as it was written, a sentence for each kind."""
+    shown = _CODE.sub("…", html)
+    found = [f"{what} is shown as text" for what, pattern in _UNREAD.items() if pattern.search(shown)]
+    return [*found, *(["text is shown as code"] if _TEXT_AS_CODE.search(html) else [])]

@@ -196,15 +196,12 @@ def offends(
         return values is not None
     if values is None:
         return expected.presence.min_fraction >= 1
-    if not _type_fits(values, expected.type):
+    number = (
+        schema_pb2.INT if not isinstance(values, list) and np.issubdtype(values.dtype, np.integer) else schema_pb2.FLOAT
+    )
+    if expected.type != (schema_pb2.BYTES if isinstance(values, list) else number):
         return True
     return _count_offends(len(values), expected) or _domain_offends(values, expected, domains)
-
-
-def _type_fits(values: Any, wanted: int) -> bool:
-    if isinstance(values, list):
-        return wanted == schema_pb2.BYTES
-    return wanted == (schema_pb2.INT if np.issubdtype(values.dtype, np.integer) else schema_pb2.FLOAT)
 
 
 def _count_offends(count: int, expected: schema_pb2.Feature) -> bool:

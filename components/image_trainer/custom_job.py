@@ -86,7 +86,7 @@ def run_custom_job(client: VertexJobClient, region: str, project: str, job: dict
         state = getattr(client.get_job_state(response), "name", client.get_job_state(response))
         raise CheckFailed(
             f"CustomJob {name}: ended as {state}: {response.error}. Read its log in Vertex AI. Checkpoints are kept: "
-            "run the step again, and the training continues from the last one."
+            "submit the run again, and the training continues from the last one."
         )
 
 

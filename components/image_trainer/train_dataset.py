@@ -143,10 +143,9 @@ def train(
 ) -> TrainedModel:
     """Trains a model on a dataset and exports it, on this machine, without TFX.
 
-    The split `train` is learned from, `eval` chooses the best epoch and the thresholds, and the figures are of `test`
-    (of `eval` where there is none). A training that was interrupted continues from its checkpoint when it is called
-    again, and a finished one is returned. With more `epochs`, and nothing else changed, a finished one goes on if its
-    schedule has not ended: with `schedule: constant` and `warm_up: 0`.
+    It learns from the split `train`, chooses the best epoch and the thresholds on `eval`, and measures on `test` (on
+    `eval` where there is none). Call it again to continue an interrupted training, or to get a finished one. With more
+    `epochs`, a finished one continues if it has `schedule: constant` and `warm_up: 0`.
 
     Example:
         ```python
@@ -157,12 +156,12 @@ def train(
     Args:
         dataset: a dataset of `make_dataset` or `shardwright ingest`, or a transformed one.
         out: folder of the results.
-        model: a `keras.Model` of Keras' layers, for float32 images [batch, height, width, 3] as `loader.normalize`
-            makes them (by default `unit`: 0 to 1); its height and width may be open. It gives float32 [batch, height,
-            width, classes], or [batch, classes]: probabilities, or logits where its last layer has no activation or
-            `trainer.outputs` says so. Its weights are the initial ones, and the object stays as it is. What it was
-            compiled with does not count: `trainer` has loss and optimizer. A call continues a training, or finds it, if
-            layers and initial weights are the same. By default one of ours, see `trainer`.
+        model: a `keras.Model` of Keras' layers; by default one of ours, see `trainer`. It takes float32 images [batch,
+            height, width, 3], whose height and width may be open, as `loader.normalize` makes them (by default `unit`:
+            0 to 1), and returns float32 [batch, height, width, classes] or [batch, classes]: probabilities, or logits
+            if its last layer has no activation or `trainer.outputs` says so. Training starts from its weights, and
+            leaves the object as it is. Loss and optimizer come from `trainer`. A call continues, or finds, a training
+            of the same layers and weights.
         config: a configuration, or its file, whose sections are used where none is given here.
         transform: `{"size": (256, 256)}`: how the images are brought to one size. Without `size` and `config` it is
             that of `model`'s input; where that is open, or there is no `model`, it is what `init` writes: the images'

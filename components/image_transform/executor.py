@@ -20,7 +20,7 @@ from tfx.proto import example_gen_pb2
 from tfx.types import artifact_utils
 
 from shardwright.components.image_transform.transform_images import commit_transformed, write_graph, write_transformed
-from shardwright.components.image_transform.transform_plan import TransformPlan, open_staging, plan_transform
+from shardwright.components.image_transform.transform_plan import open_staging, plan_transform
 from shardwright.components.image_transform.transform_recipe import read_recipe
 from shardwright.components.image_transform.transformed_statistics import (
     SCHEMA_NAME,
@@ -33,7 +33,6 @@ from shardwright.components.runtime.beam import reachable, spread, staging_root
 from shardwright.components.runtime.joined_examples import SOURCE, newest_examples, open_all, set_span, span_of
 from shardwright.errors import CheckFailed
 from shardwright.running.progress import print_note
-from shardwright.staging.staging import Staging
 from shardwright.storage import hash_bytes, read_bytes
 from shardwright.storage.mirror import put_folder
 from shardwright.storage.whole_files import write_bytes, write_text
@@ -70,7 +69,14 @@ class Executor(base_beam_executor.BaseBeamExecutor):
         staging = open_staging(staged_in(), plan.dataset)
         with staging.locked(), tempfile.TemporaryDirectory(prefix="shardwright-") as made:
             graph_plan = write_transformed(source, plan, staging, self._spread)
-            self._statistics(plan, staging, Path(made, "statistics"))
+            folder = Path(made, "statistics")
+            with self._make_beam_pipeline() as pipeline:
+                write_statistics(pipeline, plan.totals, staging)
+            for split in plan.totals:
+                file = statistics_file(split)
+                if not staging.is_shared(file):
+                    raise CheckFailed(f"{staging.location(file)}: Beam's workers have not written it. Run it again.")
+                write_bytes(folder / file, read_bytes(staging.location(file)))
             parents = {"examples": source.manifest.digest}
             if input_dict.get("schema"):  # Outside a pipeline there is none.
                 schema = os.path.join(artifact_utils.get_single_uri(input_dict["schema"]), SCHEMA_NAME)
@@ -97,12 +103,3 @@ class Executor(base_beam_executor.BaseBeamExecutor):
     def _spread(self, function: Callable[[int], object], count: int) -> None:
         with self._make_beam_pipeline() as pipeline:
             _ = spread(pipeline, range(count)) | "Call" >> beam.Map(function)
-
-    def _statistics(self, plan: TransformPlan, staging: Staging, folder: Path) -> None:
-        with self._make_beam_pipeline() as pipeline:
-            write_statistics(pipeline, plan.totals, staging)
-        for split in plan.totals:
-            name = statistics_file(split)
-            if not staging.is_shared(name):
-                raise CheckFailed(f"{staging.location(name)}: Beam's workers have not written it. Run it again.")
-            write_bytes(folder / name, read_bytes(staging.location(name)))

@@ -107,7 +107,13 @@ def _transformed(
     made = {_PREFIX + name: tf.tile(value[tf.newaxis], [tf.size(images), 1]) for name, value in figures.items()}
     made[IMAGE_OUTPUT] = _images(images, plan)
     if CLASSES in inputs:
-        made[LABELS_OUTPUT] = _labels(inputs[CLASSES], plan.classes)
+        texts = inputs[CLASSES]
+        # Unknown names match no column.
+        shown = tf.cast(texts.values[:, tf.newaxis] == tf.constant(list(plan.classes))[tf.newaxis, :], tf.float32)
+        of_images = tf.RaggedTensor.from_sparse(texts).with_values(shown)
+        made[LABELS_OUTPUT] = tf.ensure_shape(
+            tf.minimum(tf.reduce_sum(of_images, axis=1), 1.0), [None, len(plan.classes)]
+        )
     for name, text in plan.texts.items():
         words = tokenize(tf.RaggedTensor.from_sparse(inputs[name]))
         stored = outputs(tables[name].lookup(words), name, text.config)
@@ -130,14 +136,6 @@ def _images(encoded: Any, plan: GraphPlan) -> Any:
 
     images = tf.map_fn(resized, encoded, fn_output_signature=tf.TensorSpec([*size, 3], tf.uint8))
     return tf.cast(images, tf.float32)
-
-
-def _labels(texts: Any, classes: Sequence[str]) -> Any:
-    """Returns float32 [B, classes] of 0 and 1."""
-    # Unknown names match no column.
-    shown = tf.cast(texts.values[:, tf.newaxis] == tf.constant(list(classes))[tf.newaxis, :], tf.float32)
-    of_images = tf.RaggedTensor.from_sparse(texts).with_values(shown)
-    return tf.ensure_shape(tf.minimum(tf.reduce_sum(of_images, axis=1), 1.0), [None, len(classes)])
 
 
 def _schema(features: Mapping[str, Any]) -> str:

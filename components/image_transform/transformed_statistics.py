@@ -19,7 +19,7 @@ from tfx_bsl.coders.example_coder import ExamplesToRecordBatchDecoder
 from shardwright.components.image_transform.shard_figures import figures_file
 from shardwright.components.image_transform.transform_plan import TransformPlan
 from shardwright.components.runtime.tfdv_compat import StatisticsOfSplits
-from shardwright.config.transform import COUNTS, TextConfig
+from shardwright.config.transform import COUNTS
 from shardwright.dataset.dataset_schema import FEATURE_TYPES, parse_schema, render_schema
 from shardwright.dataset.feature_presets import ONE_HOT, SIZE
 from shardwright.dataset.manifest import Manifest
@@ -104,7 +104,17 @@ def render_post_schema(source: Manifest, plan: TransformPlan, size: tuple[int, i
             made.image_domain.SetInParent()
         else:
             _describe(made, ours, plan.recipe.encoding, size, len(classes))
-    _describe_texts(schema, plan.texts)
+    outputs = {f"{name}/{text.output}": text for name, text in plan.texts.items()}
+    for entry in schema.feature:
+        text = outputs.get(entry.name)
+        length = text and (text.vocabulary if text.output == "dense" else text.length)
+        if length:
+            _fix_length(entry, length)
+    for name, text in plan.texts.items():
+        if text.output == COUNTS:
+            sparse = schema.sparse_feature.add(name=name + "/sparse")
+            sparse.index_feature.add(name=f"{name}/indices")
+            sparse.value_feature.name = f"{name}/counts"
     return text_format.MessageToString(schema, as_utf8=True)
 
 
@@ -125,20 +135,6 @@ def _describe(made: schema_pb2.Feature, ours: str, encoding: str, size: tuple[in
         _fix_length(made, 2)
     elif ours in (ONE_HOT, "image/class/one_hot", "image/class/multi_hot"):
         _fix_length(made, classes)
-
-
-def _describe_texts(schema: schema_pb2.Schema, texts: Mapping[str, TextConfig]) -> None:
-    outputs = {f"{name}/{text.output}": text for name, text in texts.items()}
-    for made in schema.feature:
-        text = outputs.get(made.name)
-        length = text and (text.vocabulary if text.output == "dense" else text.length)
-        if length:
-            _fix_length(made, length)
-    for name, text in texts.items():
-        if text.output == COUNTS:
-            sparse = schema.sparse_feature.add(name=name + "/sparse")
-            sparse.index_feature.add(name=f"{name}/indices")
-            sparse.value_feature.name = f"{name}/counts"
 
 
 def _fix_length(feature: schema_pb2.Feature, numbers: int) -> None:

@@ -55,36 +55,51 @@ def watched(environment: Mapping[str, str]) -> Iterator[None]:
     mark = file.with_name(_MARK)
     gone = Abandoned(
         f"the task that waits for this training has not renewed {file} for {seconds:g} s. Its run was terminated, or "
-        "its node is gone. The training was stopped; run the step again, and it continues from its last checkpoint."
+        "its node is gone. The training was stopped; retry the run, and it continues from its last checkpoint."
     )
     if mark.exists():
         raise gone
-    over = threading.Event()
-    threading.Thread(target=_watch, args=(file, mark, seconds, over), daemon=True).start()
+    watch = _Watch(file, mark, seconds)
+    watch.start()
     try:
         yield
     except Stopped:
-        if mark.exists():
+        # No mark can be made on a volume that is full, or gone.
+        if mark.exists() or watch.is_stale():
             raise gone from None
         raise
     finally:
-        over.set()
+        watch.over.set()
 
 
-def _watch(file: Path, mark: Path, seconds: float, over: threading.Event) -> None:
-    seen, since = b"", time.monotonic()
-    while not over.wait(min(seconds / 10, _MOST_BETWEEN_LOOKS)):
-        # A file server may be away for a while.
+class _Watch(threading.Thread):
+    """Sends SIGTERM to this process when a file has not changed for some seconds."""
+
+    def __init__(self, file: Path, mark: Path, seconds: float) -> None:
+        super().__init__(daemon=True)
+        self.over = threading.Event()
+        self._file, self._mark, self._seconds = file, mark, seconds
+        self._between_looks = min(seconds / 10, _MOST_BETWEEN_LOOKS)
+        self._changed = time.monotonic()
+
+    def is_stale(self) -> bool:
+        """Returns whether the file has not changed for so long that other hosts may have ended for it."""
+        return time.monotonic() - self._changed > self._seconds - 2 * self._between_looks
+
+    def run(self) -> None:
+        seen = b""
+        while not self.over.wait(self._between_looks):
+            # A file server may be away for a while.
+            with suppress(OSError):
+                found = self._file.read_bytes()
+                if found != seen:
+                    seen, self._changed = found, time.monotonic()
+            if time.monotonic() - self._changed > self._seconds:
+                break
+        else:
+            return
         with suppress(OSError):
-            found = file.read_bytes()
-            if found != seen:
-                seen, since = found, time.monotonic()
-        if time.monotonic() - since > seconds:
-            break
-    else:
-        return
-    with suppress(OSError):
-        mark.touch()
-    os.kill(os.getpid(), signal.SIGTERM)
-    if not over.wait(_SECONDS_TO_SAVE):
-        os._exit(Abandoned.exit_code)
+            self._mark.touch()
+        os.kill(os.getpid(), signal.SIGTERM)
+        if not self.over.wait(_SECONDS_TO_SAVE):
+            os._exit(Abandoned.exit_code)

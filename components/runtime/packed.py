@@ -1,7 +1,7 @@
 """Long parameters of a compiled pipeline, such as the schema of a thousand classes.
 
-Kubeflow's driver gets a whole graph as one argument of a process, and Linux allows 131,071 bytes for one. A document
-therefore has long texts compressed, and the entry point of the containers hands them to TFX as they were.
+Kubeflow hands a whole graph over as one argument and in one variable, and Linux allows 131,071 bytes for each. A
+document therefore has long texts compressed, and the entry point of the containers hands them to TFX as they were.
 """
 
 from __future__ import annotations

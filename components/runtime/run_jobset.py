@@ -385,7 +385,7 @@ def _wait(cluster: Cluster, task: JobSetTask) -> None:
             reason = conditions["Failed"].get("message", "no reason given")
             raise CheckFailed(
                 f"JobSet {cluster.namespace}/{task.name} failed: {reason}. See `kubectl logs -n {cluster.namespace} -l "
-                f"jobset.sigs.k8s.io/jobset-name={task.name}`. Checkpoints are kept: run the step again, and it "
+                f"jobset.sigs.k8s.io/jobset-name={task.name}`. Checkpoints are kept: retry the run, and it "
                 "continues from the last one."
             )
         jobs = ", ".join(f"{job.get('ready', 0)} ready" for job in status.get("replicatedJobsStatus", []))

@@ -17,6 +17,7 @@ from shardwright.config.kubernetes_names import mount_point
 from shardwright.config.yaml_text import dump_yaml
 from shardwright.errors import UsageError
 from shardwright.lineage.blessing import read_blessing
+from shardwright.pipelines.cloud.pod_documents import SECCOMP
 from shardwright.storage import is_folder, is_remote
 from shardwright.storage.paths import SCHEMES, scheme_of
 
@@ -43,7 +44,7 @@ def kserve_manifest(
         config: the configuration; its name is that of the service.
         traffic: percentage of the requests that the new model gets.
         version: of the pushed models; by default the blessed one, if they can be read from here.
-        note: gets a sentence if the version is not known.
+        note: gets a sentence if the version is not known, or the cluster must allow something.
 
     Raises:
         UsageError: there is no folder of pushed models, KServe cannot read it, or the version is not a number.
@@ -54,6 +55,8 @@ def kserve_manifest(
     blessing = read_blessing(place) if is_remote(place) or is_folder(place) else None
     version = version or (None if blessing is None else blessing.model)
     model: dict[str, Any] = {"modelFormat": {"name": "tensorflow"}, "protocolVersion": "v1"}
+    # KServe's runtimes have what else the Pod Security Standard "restricted" asks for. Knative refuses it on the pod.
+    model["securityContext"] = dict(SECCOMP)
     predictor: dict[str, Any] = {"model": model}
     source, target = storage_uri(config, f"{place}/{version or ''}".rstrip("/")), f"{_MODELS}/{version}"
     if version is None:
@@ -67,6 +70,11 @@ def kserve_manifest(
         named = {"name": "pushed", "readOnly": True}
         model["volumeMounts"] = [{**named, "mountPath": target, "subPath": folder}]
         predictor["volumes"] = [{"name": "pushed", "persistentVolumeClaim": {"claimName": claim, "readOnly": True}}]
+        if traffic != _ALL:
+            note(
+                f"{place} is on a volume, and Knative as it is installed refuses volumes. Enable its feature "
+                "kubernetes.podspec-persistent-volume-claim: `shardwright docs deploy/kubeflow kserve`"
+            )
     else:
         predictor["storageUris"] = [{"uri": source, "mountPath": target}]
     annotations = {}

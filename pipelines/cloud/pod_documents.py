@@ -20,6 +20,8 @@ _SHARED_MEMORY = "shared-memory"
 _ACCESS = "ReadWriteOnce"
 # The user and the group of the image.
 _USER = 1000
+RUN_AS = MappingProxyType({"runAsUser": _USER, "runAsGroup": _USER, "runAsNonRoot": True})
+SECCOMP = MappingProxyType({"seccompProfile": {"type": "RuntimeDefault"}})
 _TEMPORARY = "/tmp"  # noqa: S108 - a volume of the pod
 
 _Document = dict[str, Any]
@@ -95,8 +97,7 @@ def _restrict(template: _Document, *, privileged: bool) -> None:
     if privileged:
         spec["securityContext"], container["securityContext"] = group, {"privileged": True}
         return
-    user = {"runAsNonRoot": True, "runAsUser": _USER, "runAsGroup": _USER}
-    spec["securityContext"] = {**user, **group, "seccompProfile": {"type": "RuntimeDefault"}}
+    spec["securityContext"] = {**RUN_AS, **group, **SECCOMP}
     container["securityContext"] = {
         "allowPrivilegeEscalation": False,
         "capabilities": {"drop": ["ALL"]},

@@ -36,8 +36,6 @@ class SubmitOptions:
     """The options of the command line.
 
     Attributes:
-        image: replaces `vertex.image`.
-        pipeline_root: replaces `vertex.pipeline_root`.
         parameters: values of the run's parameters.
         cached: whether finished work is used again.
         cron: replaces `vertex.schedule.cron`.
@@ -46,8 +44,6 @@ class SubmitOptions:
         replace: whether a new schedule replaces those of the same name.
     """
 
-    image: str | None = None
-    pipeline_root: str | None = None
     parameters: Mapping[str, str] = dataclasses.field(default_factory=dict)
     cached: bool = True
     cron: str | None = None
@@ -176,10 +172,8 @@ def _compile(config: Config, config_file: Path, wanted: SubmitOptions) -> tuple[
     data_root = wanted.parameters.get(DATA_ROOT)
     if data_root is not None:
         check_data_root(f"--parameter {DATA_ROOT}", data_root)
+        config = dataclasses.replace(config, vertex=dataclasses.replace(config.vertex, data_root=data_root))
     Choice.parse(f"--parameter {SPAN}", _parameters(wanted).get(SPAN, NEWEST))
-    replaced: dict[str, Any] = {"image": wanted.image, "pipeline_root": wanted.pipeline_root, "data_root": data_root}
-    replaced = {name: value for name, value in replaced.items() if value is not None}
-    config = dataclasses.replace(config, vertex=dataclasses.replace(config.vertex, **replaced))
     return config, compile_vertex(config, config_file)
 
 

@@ -1,6 +1,6 @@
 """All commands of `shardwright` in the groups of the help: summary, description, example, page, options, and its code.
 
-The parsers, the completion scripts and the reference page are made of it, without importing the code of a command.
+The parsers and the reference page are made of it, without importing the code of a command.
 """
 
 from __future__ import annotations
@@ -113,13 +113,6 @@ START = {
             arg("page", "PAGE", "page such as how-to/predict, or a word (default: list all pages)", nargs="?"),
             arg("section", "SECTION", "anchor of a heading on it, or another word", nargs="?"),
         ),
-    ),
-    "completion": Entry(
-        "print a shell's completion script",
-        "It completes commands, options and values.",
-        "completion bash > ~/.local/share/bash-completion/completions/shardwright",
-        "get-started/installation.md#shell-completion",
-        (choice("shell", ("bash", "zsh", "fish"), "the shell that you use"),),
     ),
 }
 DATA = {
@@ -306,7 +299,8 @@ LOOK = {
 CHANGE = {
     "subset": Entry(
         "make a dataset of a part of another one",
-        "Takes the same share of every split and set of classes. Records keep their bytes.",
+        "Takes the same share of every split and set of classes. Records keep their bytes. All cores write, unless the "
+        "dataset is on a bucket.",
         "subset datasets/photos --share 0.1 --out datasets/tenth",
         "how-to/change-a-dataset.md",
         (
@@ -324,7 +318,8 @@ CHANGE = {
     "merge": Entry(
         "merge several datasets into one",
         "The datasets need the same task, classes and features, and no key twice. If two have the same bytes in "
-        "different splits, the image of the dataset that you name first stays, and the other is left out.",
+        "different splits, the image of the dataset that you name first stays, and the other is left out. All cores "
+        "write, unless a dataset is on a bucket.",
         "merge datasets/october datasets/november --out datasets/autumn",
         "how-to/change-a-dataset.md",
         (arg("datasets", "DIR", "datasets of the same classes and features", nargs="+"), *DERIVED),
@@ -332,7 +327,7 @@ CHANGE = {
     ),
     "reshard": Entry(
         "write the same records in other shards",
-        "Records keep their bytes, splits and order.",
+        "Records keep their bytes, splits and order. All cores write, unless the dataset is on a bucket.",
         "reshard datasets/photos --shard-size 50 --out datasets/small-shards",
         "how-to/change-a-dataset.md",
         (DATASET, *DERIVED),
@@ -340,7 +335,8 @@ CHANGE = {
     ),
     "relabel": Entry(
         "give images new annotations",
-        "Replaces the annotations of a dataset, without reading the image files again.",
+        "Replaces the annotations of a dataset, without reading the image files again. All cores write, unless the "
+        "dataset is on a bucket.",
         "relabel datasets/photos corrected.csv --out datasets/corrected",
         "how-to/change-a-dataset.md#new-annotations",
         (
@@ -362,12 +358,14 @@ CHANGE = {
             choice("--start", (0, 1), "as input.labels.rle.start (default: detected)", type=int),
             several("--column", "ROLE=HEADER", "as input.labels.columns, for example image=photo; may be repeated"),
             arg("--key-regex", "REGEX", "as input.labels.key_regex"),
+            several("--confirmed", "FACT", "as input.labels.confirmed, for example no_objects; may be repeated"),
             json("print what was made as JSON"),
         ),
     ),
     "forget": Entry(
         "make a dataset without some images",
-        "Also lists every dataset, model and result that still contains them or their names.",
+        "Also lists every dataset, model and result that still contains them or their names. All cores write, unless "
+        "the dataset is on a bucket.",
         "forget datasets/photos --keys keys.txt --out datasets/without",
         "how-to/change-a-dataset.md#delete-the-images-of-a-person",
         (
@@ -394,7 +392,7 @@ CHANGE = {
     ),
     "export": Entry(
         "write a dataset back as images, masks and a CSV",
-        "An ingest reads the files back without an option.",
+        "An ingest reads the files back; names that begin like formulas need --raw.",
         "export datasets/photos --out files",
         "how-to/export.md",
         (

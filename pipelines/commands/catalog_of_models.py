@@ -40,8 +40,6 @@ STATED = (
 )
 VERTEX_RUN = (
     *CONFIG,
-    arg("--image", "NAME", "image (default: vertex.image)"),
-    arg("--pipeline-root", "URL", "folder of artifacts (default: vertex.pipeline_root)"),
     several("--parameter", "NAME=VALUE", "data_root or span; may be repeated"),
     flag("--no-cache", "run all steps again"),
     flag("--dry-run", "show the request and send nothing"),
@@ -98,7 +96,8 @@ MODEL = {
     ),
     "try": Entry(
         "try a model in the browser",
-        "Serves one page on this machine only: drop photographs on it, and see masks or classes. Ctrl-C ends it.",
+        "Serves one page, by default on this machine only: drop photographs on it, and see masks or classes. Ctrl-C "
+        "ends it.",
         "try runs/photos",
         "how-to/predict.md#try-a-model-in-the-browser",
         (
@@ -186,7 +185,7 @@ MODEL = {
         "check on a CPU whether a training on TPUs would work",
         "Checks batch, hosts, memory, shapes and the loader against a slice. Exit code 1 if it would not work.",
         "preflight photos.yaml --tpu v5e-2x4",
-        "how-to/dry-run.md#preflight-check-a-training-before-you-rent-a-tpu",
+        "how-to/preflight.md",
         (
             *CONFIG,
             arg("--tpu", "SLICE", "generation and topology, v5e-2x4", required=True),
@@ -203,7 +202,7 @@ MODEL = {
 CLOUD = {
     "compile": Entry(
         "compile the pipeline for Vertex AI or Kubeflow Pipelines",
-        "Writes one file that the platform runs.",
+        "Writes one file that the platform runs. Kubeflow: `shardwright docs deploy/kubeflow`.",
         "compile photos.yaml --target vertex --out photos.json",
         "deploy/vertex.md",
         (
@@ -231,9 +230,9 @@ CLOUD = {
     "deliver": Entry(
         "put the blessed model on an endpoint of Vertex AI, or on a model hub",
         "Uploads it to the Model Registry with its evaluation, deploys it with a share of the traffic, sends it "
-        "images and rolls back if it does not answer. With --kserve it prints a manifest for KServe instead, with "
-        "--model-registry it registers the model in Kubeflow, with --hub it pushes the model to the repository of "
-        "push.hub, and with --batch it predicts many images.",
+        "images and rolls back if it does not answer. Instead, --kserve prints a manifest for KServe, "
+        "--model-registry registers it in Kubeflow (`shardwright docs deploy/kubeflow deliver-a-model`), --hub pushes "
+        "it to push.hub, and --batch predicts many images.",
         "deliver photos.yaml --traffic 10 --dry-run",
         "deploy/vertex.md#deliver-a-model",
         (

@@ -45,7 +45,13 @@ def run(options: Namespace) -> int:
     if options.dataset is not None:
         facts = with_dataset(facts, options.dataset, seconds=options.seconds)
     report = check(RULES, facts)
-    head = {"slice": facts.slice.name, "hosts": facts.hosts, "images_per_second": facts.measured}
+    head = {
+        "slice": facts.slice.name,
+        "slices": facts.slices,
+        "chips": facts.chips,
+        "hosts": facts.hosts,
+        "images_per_second": facts.measured,
+    }
     row = {"ready": not report.failed, **head, **dataclasses.asdict(report)}
     following = (
         "" if report.failed else f"shardwright compile {config_words(options)} --target vertex|kubeflow --out FILE"
@@ -66,7 +72,12 @@ def _lines(report: PreflightReport, facts: Facts) -> Iterator[str]:
     if facts.measured is not None:
         yield f"loader: {facts.measured:,.0f} images/s a host, on {facts.processors} processors here"
     errors = sum(finding.severity == "error" for finding in report.findings)
+    pools = f"{facts.slices} node pools of " if facts.slices > 1 else ""
     yield (
-        f"{facts.slice.name} with {counted(facts.hosts, 'host')}: {counted(errors, 'error')}, "
+        f"needs {pools}{facts.slice.hosts} {facts.slice.machine} with topology {facts.slice.topology}: a quota of "
+        f"{facts.chips} {facts.slice.generation} {'chips' if facts.chips > 1 else 'chip'}"
+    )
+    yield (
+        f"{facts.name} with {counted(facts.hosts, 'host')}: {counted(errors, 'error')}, "
         f"{counted(len(report.findings) - errors, 'warning')}, {counted(len(report.passed), 'rule')} passed"
     )

@@ -29,6 +29,7 @@ def run(options: Namespace) -> int:
         columns=columns,
         rle=RleConfig(options.encoding, options.order, options.start),
         key_regex=options.key_regex,
+        confirmed=tuple(options.confirmed),
     )
     existed = is_committed(options.out)
     dataset = ImageDataset.open(options.dataset)

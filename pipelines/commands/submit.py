@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 # What changes, or lists, earlier schedules -> how a line about a changed one begins.
 _CHANGES = {"list": "", "pause": "paused", "resume": "resumed", "delete": "deleted"}
-_OF_A_NEW_SCHEDULE = ("--dry-run", "--replace", "--cron", "--image", "--pipeline-root", "--parameter", "--no-cache")
+_OF_A_NEW_SCHEDULE = ("--dry-run", "--replace", "--cron", "--parameter", "--no-cache")
 
 
 def run_now(options: Namespace) -> int:
@@ -51,7 +51,17 @@ def run_on_schedule(options: Namespace) -> int:
     config = configuration(options)
     if change is not None:
         refuse_unused(options, f"--{change}", *_OF_A_NEW_SCHEDULE)
-        return _change_schedules(config, change, options)
+        from shardwright.pipelines.cloud.vertex_runs import change_schedules, list_schedules
+
+        schedules = list_schedules(config) if change == "list" else change_schedules(config, change)
+        lines = []
+        for known in schedules:
+            following = f", next run {known.next_run}" if known.next_run and known.state == "active" else ""
+            done = _CHANGES[change]
+            lines.append(f"{done or known.state}  {known.cron}  {known.link}{'' if done else following}")
+        if not schedules and not options.json:
+            print(f"schedule {config.name!r}: does not exist", file=sys.stderr)
+        return finish(options, schedules, *lines)
     made = schedule(config, Path(options.config).absolute(), wanted)
     if options.dry_run:
         print(made)  # The request is JSON.
@@ -72,8 +82,6 @@ def _submit_options(options: Namespace, **further: Any) -> SubmitOptions:
             raise UsageError(f"--parameter {text}: has no value. Write NAME=VALUE.")
         parameters[name] = value
     return SubmitOptions(
-        image=options.image,
-        pipeline_root=options.pipeline_root,
         parameters=parameters,
         cached=not options.no_cache,
         dry_run=options.dry_run,
@@ -95,17 +103,3 @@ def _wait(config: Config, name: str) -> int:
         raise
     log(f"run {name}: {run.state}" + (f" ({run.error})" if run.error else ""))
     return 0 if run.state == SUCCEEDED else 1
-
-
-def _change_schedules(config: Config, action: str, options: Namespace) -> int:
-    from shardwright.pipelines.cloud.vertex_runs import change_schedules, list_schedules
-
-    schedules = list_schedules(config) if action == "list" else change_schedules(config, action)
-    lines = []
-    for schedule in schedules:
-        following = f", next run {schedule.next_run}" if schedule.next_run and schedule.state == "active" else ""
-        done = _CHANGES[action]
-        lines.append(f"{done or schedule.state}  {schedule.cron}  {schedule.link}{'' if done else following}")
-    if not schedules and not options.json:
-        print(f"schedule {config.name!r}: does not exist", file=sys.stderr)
-    return finish(options, schedules, *lines)

@@ -23,7 +23,15 @@ from shardwright.text.escaping import escape
 def run(options: Namespace) -> int:
     """Prints all errors of a configuration, or its values, or what an ingest would make of the data."""
     if options.editor:
-        _set_up_editor(Path(options.config))
+        file = Path(options.config)
+        written = file.read_text(encoding="utf-8-sig").splitlines(keepends=True) if file.is_file() else []
+        if written:
+            # The JSON Schema is written next to the file, which names it in its first line.
+            kept = [line for line in written if not line.startswith(SCHEMA_LINE.partition("=")[0])]
+            schema = file.with_name(SCHEMA_FILE)
+            write(str(schema), schema_text().encode("utf-8"), "--editor")
+            write(str(file), "".join([f"{SCHEMA_LINE}\n", *kept]).encode("utf-8"), "--editor")
+            print_note(f"{schema}: written; editors with a YAML language server check and complete {file} by it")
     config, errors = check_file(options.config, settings_of(options))
     if config is not None and options.target is not None:
         errors = import_module(f"shardwright.pipelines.compile_{options.target}").target_errors(config)
@@ -49,17 +57,6 @@ def run(options: Namespace) -> int:
         out = "pipeline.json" if options.target == "vertex" else "pipeline.yaml"
         following = f"shardwright compile {config_words(options)} --target {options.target} --out {out}"
     return finish(options, values, *shown, following="" if options.show else following)
-
-
-def _set_up_editor(file: Path) -> None:
-    """Writes the JSON Schema next to a configuration, and names it in the first line."""
-    lines = file.read_text(encoding="utf-8-sig").splitlines(keepends=True) if file.is_file() else []
-    if lines:
-        kept = [line for line in lines if not line.startswith(SCHEMA_LINE.partition("=")[0])]
-        schema = file.with_name(SCHEMA_FILE)
-        write(str(schema), schema_text().encode("utf-8"), "--editor")
-        write(str(file), "".join([f"{SCHEMA_LINE}\n", *kept]).encode("utf-8"), "--editor")
-        print_note(f"{schema}: written; editors with a YAML language server check and complete {file} by it")
 
 
 def plain_values(config: Config) -> dict[str, Any]:

@@ -36,6 +36,8 @@ _NOT_TEST = re.compile("train[_-]?val", re.IGNORECASE)
 # Shares for few images: with five of a class, each of three splits has one.
 _FEW, _TWO = {"train": 0.6, EVAL: 0.2, "test": 0.2}, {"train": 0.8, EVAL: 0.2}
 _ROWS_SEEN = 1000
+# Of one of so many lines of a list at least, the image is in the input.
+_LISTED = 10
 # Masks are read for their classes where images are so few that a split may lack one.
 _MOST_READ = 500
 
@@ -70,9 +72,16 @@ def choose_split(found: DetectedInput, inventory: Inventory | None) -> ChosenSpl
     for statement in _statements(found, inventory):
         source, config = statement.source, statement.config
         try:
-            split_of = predefined_splits(config, found.surveyed, _lists(config)).split_of[good]
-        except ShardwrightError:
+            stated_by = predefined_splits(config, found.surveyed, _lists(config))
+        except ShardwrightError as error:
+            if error.readings:
+                raise
             continue
+        split_of = stated_by.split_of[good]
+        if stated_by.refused and config.from_lists:
+            twice = [refusal.key for refusal in stated_by.refused.values()]
+            problem = f"{source} put {counted(len(twice), 'image', 'images')} into several splits: {shorten(twice)}"
+            raise UsageError(f"{found.config.input.images}: {problem}. Correct them.").with_readings(_NOT_STATED)
         counts = {name: int((split_of == i).sum()) for i, name in enumerate(config.names)}
         counts = {name: count for name, count in counts.items() if count}
         without = [found.surveyed.listing.keys[i] for i, split in zip(good, split_of, strict=True) if split < 0]
@@ -208,10 +217,10 @@ def _split_lists(inventory: Inventory, names: NameIndex) -> Iterator[list[dict[s
 
 
 def _names_images(path: str, names: NameIndex) -> bool:
-    """Returns whether a file lists images of the input, and little else."""
+    """Returns whether a file lists images, of which at least some are in the input."""
     with suppress(OSError, UnicodeDecodeError, ShardwrightError):
         lines = name_lines(read_bytes(absolute(path), most=MOST_LIST_BYTES).decode("utf-8-sig"))[:_ROWS_SEEN]
-        return bool(lines) and 2 * sum(listed_image(line, names) is not None for line in lines) > len(lines)
+        return _LISTED * sum(listed_image(line, names) is not None for line in lines) > len(lines)
     return False
 
 

@@ -2,13 +2,14 @@
 
 Sets have such files next to the annotations: `label_num_to_disease_map.json`, `class_dict.csv`, or Roboflow's
 `train/_classes.csv`. Its numbers or colors must be all of those that occur; else it is about something else. A plain
-list counts from 0 where the background is its first entry.
+list counts from 0 where the background is its first entry; one that is called after classes, from 0 or 1 as they do.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Mapping
+import re
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any
@@ -20,22 +21,24 @@ from shardwright.formats.base import BACKGROUND, Survey
 from shardwright.formats.classes import as_integer, special_label
 from shardwright.formats.mask_names import ONE_CLASS
 from shardwright.images.colors import COLOR, color_number, show_value
+from shardwright.images.header import has_image_ending
 from shardwright.pipelines.init.inventory import Inventory
-from shardwright.pipelines.init.read_trial import CLASSES, PATH, DetectedInput, absolute, read_input
+from shardwright.pipelines.init.read_trial import CLASSES, IMAGES, PATH, DetectedInput, absolute, read_input
 from shardwright.storage import is_remote, list_names
 
-_ENDINGS = (".json", ".csv", ".txt")
+_ENDINGS = (".json", ".csv", ".tsv", ".txt", ".names")
+_OF_CLASSES = re.compile("class|name|label|categor", re.IGNORECASE)
 # A list of classes is short, and a folder of images has no list among thousands of files.
 _MOST_BYTES, _MOST_FILES = 1 << 16, 100
 
 
 def with_names(found: DetectedInput, inventory: Inventory | None, given: Mapping[str, Any]) -> DetectedInput:
     """Takes the names of classes from a file next to the annotations, where these have numbers or colors alone."""
-    path = found.options.get(PATH)
+    path = found.options.get(PATH, "")
     if CLASSES in given or not isinstance(path, str):
         return found
     numbers = _numbers_of(found.surveyed.survey, found.options.get(CLASSES))
-    labels = found.surveyed.labels or absolute(path)
+    labels = found.surveyed.labels or absolute(path or str(found.options[IMAGES]))
     if inventory is None or inventory.spans:
         near = os.path.dirname(labels.rstrip("/"))
         if is_remote(near) or not os.path.isdir(near):
@@ -89,18 +92,30 @@ def _find_class_file(
     for path in (os.path.join(inventory.root, key) for key in near):
         with suppress(ShardwrightError, OSError):
             classes = {} if is_remote(path) or os.path.getsize(path) > _MOST_BYTES else read_classes(path, "")
-            if len(classes) > 1 and None in classes.values() and _is_background(next(iter(classes))):
-                classes = {name: number for number, name in enumerate(classes)}
+            if len(classes) > 1 and None in classes.values():
+                start = _first_number(path, list(classes), numbers)
+                classes = classes if start is None else {name: number for number, name in enumerate(classes, start)}
             if max(numbers) < COLOR:  # Gray values.
                 grays = {COLOR + 0x010101 * value: value for value in range(256)}
                 classes = {name: grays.get(number or 0, number) for name, number in classes.items()}
             known = {name: number for name, number in classes.items() if number is not None}
+            if any(map(has_image_ending, classes)):
+                continue  # A list of images, with the class of each.
             if known == classes and set(numbers) <= set(known.values()):
                 found[path] = {name: n for name, n in known.items() if n in numbers or not _is_background(name)}
     named = list(found.values())
     if not named or named.count(named[0]) < len(named):
         return None
     return next(iter(found)), {name: show_value(value) if value >= COLOR else value for name, value in named[0].items()}
+
+
+def _first_number(path: str, names: Sequence[str], numbers: Collection[int]) -> int | None:
+    """Returns the number of the first name of a list, `None` where it may be a list of something else."""
+    if _is_background(names[0]):
+        return 0
+    if not _OF_CLASSES.search(os.path.basename(path)):
+        return None
+    return 0 if set(numbers) == set(range(len(names))) else 1 if set(numbers) == set(range(1, len(names) + 1)) else None
 
 
 def _is_background(name: str) -> bool:

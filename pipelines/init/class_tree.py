@@ -15,13 +15,16 @@ from shardwright.errors import Reading, UsageError
 from shardwright.formats.base import SEGMENTATION, shorten
 from shardwright.formats.class_folders import BY_FOLDER, CLASS_FOLDERS, FILE_NAME, IMAGES_ALONE
 from shardwright.formats.image_names import base_stem
-from shardwright.formats.mask_names import MASK_WORDS
+from shardwright.formats.mask_folders import MASK_WORDS
+from shardwright.formats.mask_names import affix_pattern, affixes
 from shardwright.label_formats import WITHOUT_PATH
 from shardwright.pipelines.init.image_sample import find_masks
 from shardwright.pipelines.init.inventory import (
     Inventory,
+    common_folder,
     is_aside,
     is_derived,
+    is_in,
     is_kind_of_masks,
     is_place,
 )
@@ -39,8 +42,7 @@ from shardwright.pipelines.init.read_trial import (
 
 # The folder that an image lies in, whatever is above.
 _INNERMOST = r"(?P<label>[^/]+)/[^/]+$"
-# Kinds of masks of an image in one folder.
-_MOST_AFFIXES = 3
+_BY_INNERMOST = Reading("the innermost folders are the classes", {FORMAT: FILE_NAME, REGEX: _INNERMOST})
 # Parts of a collection, by who or what was recorded, or when.
 _RECORDED = re.compile(
     r"(?:batch|part|patient|subject|video|seq(?:uence)?|scene|session|case|chunk|clip|camera|cam|site|flight|day|week|"
@@ -79,6 +81,7 @@ def check_classes(found: DetectedInput, inventory: Inventory | None, given: Mapp
         _check_names(found, classes, len(loose))
         if inventory is not None and not inventory.spans and IMAGES not in given:
             _check_copies(found, inventory)
+            _check_depth(found)
         if all(map(_RECORDED.fullmatch, classes)):
             problem = f"the folders are called after parts of a collection: {shorten(classes)}. Are these the classes?"
             raise UsageError(f"{found.options[IMAGES]}: {problem}").with_readings(IMAGES_ALONE, BY_FOLDER)
@@ -140,12 +143,11 @@ def _check_copies(found: DetectedInput, inventory: Inventory) -> None:
         *folders, _ = rest.split("/")
         inner = [folder for folder in folders if not split_word(folder) and not is_place(folder)]
         below.setdefault(top, Counter())[inner[-1] if inner else ""] += 1
-    together = Reading("the innermost folders are the classes", {FORMAT: FILE_NAME, REGEX: _INNERMOST})
     copies = [top for top, counts in below.items() if set(counts) <= set(below) - {top} and len(counts) > 1]
     if copies:
         holds = f"{shorten(copies)} holds the folders {shorten(sorted(below[copies[0]]))}"
         without = Reading(f"{shorten(copies)} is not part of the set", {EXCLUDE: copies})
-        raise UsageError(f"{place}: {holds}, as a second copy of the set does.").with_readings(without, together)
+        raise UsageError(f"{place}: {holds}, as a second copy of the set does.").with_readings(without, _BY_INNERMOST)
     sets = {top: counts for top, counts in below.items() if len(counts) > 1 and "" not in counts}
     repeated = Counter(name for counts in sets.values() for name in counts)
     shared = [name for name, count in repeated.items() if count > 1]
@@ -158,11 +160,35 @@ def _check_copies(found: DetectedInput, inventory: Inventory) -> None:
     ]
     # Copies have names in common, parts have none.
     files = Counter(os.path.basename(key) for key in found.surveyed.listing.keys)
-    several = [*readings, together] if max(files.values()) > 1 else [together, *readings]
+    several = [*readings, _BY_INNERMOST] if max(files.values()) > 1 else [_BY_INNERMOST, *readings]
     raise UsageError(
         f"{place}: {len(sets)} folders hold the same folders, as copies or parts of a set do: "
         f"{shorten(sorted(sets))} hold {shorten(sorted(shared))}."
     ).with_readings(*several)
+
+
+def _check_depth(found: DetectedInput) -> None:
+    """Checks that the folders which would be classes do not hold folders of several images that may be, too.
+
+    Raises:
+        UsageError: they do, as in `a/abbey`, `a/airport` and `b/bar`; with both readings. Those whose names have
+            numbers are parts of a class, such as videos.
+    """
+    inside: dict[str, Counter[str]] = {}
+    for key in found.surveyed.listing.keys:
+        folders = [folder for folder in key.split("/")[:-1] if not (split_word(folder) or is_place(folder))]
+        if len(folders) < 2:
+            return
+        inside.setdefault(folders[0], Counter())[folders[-1]] += 1
+    inner = [name for counts in inside.values() for name in counts]
+    pairs = [(top.lower(), name.lower()) for top, counts in inside.items() for name in counts]
+    initials = all(name.startswith(top) and name != top for top, name in pairs)
+    single = any(count == 1 for counts in inside.values() for count in counts.values())
+    if any(re.search(r"\d", name) for name in inner) or (not initials and (single or len(inner) <= len(inside))):
+        return
+    readings = [_BY_INNERMOST, BY_FOLDER] if initials else [BY_FOLDER, _BY_INNERMOST]
+    problem = f"the folders {shorten(sorted(inside))} hold the folders {shorten(sorted(inner))}"
+    raise UsageError(f"{found.options[IMAGES]}: {problem}, and either may be the classes.").with_readings(*readings)
 
 
 def check_masks(found: DetectedInput) -> None:
@@ -179,46 +205,26 @@ def check_masks(found: DetectedInput) -> None:
         return
     images = str(found.options[IMAGES])
     readings = []
-    folders = [{os.path.dirname(key) for key in some} for some in (masks, photographs)]
-    if len(folders[0]) == len(folders[1]) == 1 and folders[0] != folders[1]:
-        of_masks, of_images = (os.path.join(images, next(iter(one))) for one in folders)
+    of_masks, of_images = (common_folder(some) for some in (masks, photographs))
+    if of_masks and of_images and not (is_in(of_masks, [of_images]) or is_in(of_images, [of_masks])):
+        of_masks, of_images = (os.path.join(images, folder) for folder in (of_masks, of_images))
         pair = {TASK: SEGMENTATION, IMAGES: of_images, PATH: of_masks}
         readings.append(Reading(f"{of_masks} has the masks of {of_images}", pair))
-    affixes = _affixes(masks, keys)
-    for before, behind in affixes:
-        pattern = rf"(?:^|/){re.escape(before)}(?P<image>[^/]+){re.escape(behind)}$"
+    kinds = affixes(list(map(base_stem, masks)), set(map(base_stem, keys)))
+    for affix in kinds:
+        form, pattern = affix_pattern(affix)
         options: dict[str, Any] = {TASK: SEGMENTATION, PATH: images, REGEX: pattern}
-        if others := sorted(f"{one}*{other}.*" for one, other in affixes if (one, other) != (before, behind)):
+        if others := sorted(f"{before}*{behind}.*" for before, behind in kinds if (before, behind) != affix):
             options[EXCLUDE] = [*others, *(f"**/{other}" for other in others)]
-        form = (
-            f"begin with {before}" if not behind else f"end with {behind}" if not before else f"are {before}*{behind}"
-        )
         readings.append(Reading(f"files that {form} are masks", options))
     # Files that are named like photographs, or after masks, are neither a class nor images alone.
     stems = set(map(base_stem, photographs))
     named = [key for key in masks if MASK_WORDS.search(key) or is_derived(base_stem(key), stems)]
     no_class = is_in_one_place(found) or any(map(is_kind_of_masks, classes))
     alone = [BY_FOLDER] if found.format == CLASS_FOLDERS and not named and not no_class else []
-    alone += [] if named or affixes or any(base_stem(key) in stems for key in masks) else [IMAGES_ALONE]
+    alone += [] if named or kinds or any(base_stem(key) in stems for key in masks) else [IMAGES_ALONE]
     raise UsageError(
         f"{images}: {len(masks)} of {len(masks) + len(photographs)} files that were looked at have few colors, as "
         f"masks do: {shorten(masks)}; others are photographs: {shorten(photographs)}. Give them as annotations: init "
         "IMAGES MASKS, with input.labels.regex where their names differ."
     ).with_readings(*readings, *alone)
-
-
-def _affixes(masks: Sequence[str], keys: Sequence[str]) -> list[tuple[str, str]]:
-    """Returns what names of masks have before and behind that of an image, such as `_mask`, the most common first."""
-    stems = set(map(base_stem, keys))
-    found: Counter[tuple[str, str]] = Counter()
-    for mask in map(base_stem, masks):
-        cuts = [
-            (i, k)
-            for i in range(len(mask))
-            for k in range(len(mask), i, -1)
-            if mask[i:k] in stems and k - i < len(mask)
-        ]
-        if cuts:
-            begin, end = max(cuts, key=lambda cut: cut[1] - cut[0])
-            found[mask[:begin], mask[end:]] += 1
-    return [affix for affix, count in found.most_common(_MOST_AFFIXES) if count > len(masks) // (2 * _MOST_AFFIXES)]

@@ -17,7 +17,7 @@ from shardwright.config.split import stated_split
 from shardwright.errors import Reading, ShardwrightError, UsageError
 from shardwright.formats.base import shorten
 from shardwright.formats.detect import NUMBERS
-from shardwright.formats.mask_names import common_start
+from shardwright.formats.mask_folders import common_start
 from shardwright.formats.rows import CsvFormat
 from shardwright.pipelines.init.hypotheses import PHOTOGRAPHS, propose
 from shardwright.pipelines.init.inventory import Inventory, folders_above, is_aside, is_in, is_kind_of_masks
@@ -85,7 +85,7 @@ class Trial:
         """Returns the options that choose these annotations; of several files or folders, with their images."""
         if self.best is None or self.best.options.get(PATH) == self.path:
             return {PATH: self.path}
-        return {path: self.best.options[path] for path in (IMAGES, PATH, EXCLUDE) if path in self.best.options}
+        return {path: self.best.options[path] for path in (IMAGES, PATH, EXCLUDE, REGEX) if path in self.best.options}
 
     @property
     def explained(self) -> frozenset[str]:
@@ -109,7 +109,7 @@ def try_all(folder: str, inventory: Inventory | None, labels: str | None, given:
         return [alone]
     trials: dict[str, Trial] = {}
     proposals = propose(inventory.keys, None if labels is None else inventory.below(labels))
-    for images, below, exclude, shown in dict.fromkeys(proposals):
+    for images, below, exclude, shown, regex in dict.fromkeys(proposals):
         if inventory.spans and is_several(below):
             continue  # A path of spans is not a glob, too.
         path = labels if labels is not None or below is None else inventory.named(below)
@@ -118,7 +118,8 @@ def try_all(folder: str, inventory: Inventory | None, labels: str | None, given:
         name = inventory.named(shown) if shown else path
         trial = trials.setdefault(name, Trial(name))
         if trial.best is None or trial.best.missing or trial.error is not None:
-            without = {EXCLUDE: list(exclude)} if exclude else {}
+            without: dict[str, Any] = {EXCLUDE: list(exclude)} if exclude else {}
+            without |= {REGEX: regex} if regex else {}
             trial.add({IMAGES: inventory.named(images), PATH: path, **without, **given})
     return list(trials.values())
 
@@ -151,6 +152,7 @@ def choose(folder: str, trials: Sequence[Trial], given: Mapping[str, Any]) -> Tr
     """
     possible = _compare([trial for trial in trials if trial.is_possible], given)
     if len(possible) > 1:
+        possible.sort(key=lambda trial: stated_split(str(trial.path)) == "test")
         paths = [str(trial.path) for trial in possible]
         problem = f"{folder}: several files may be its annotations: {shorten(paths, len(paths))}."
         raise UsageError(f"{problem} Name one of them after the folder.").with_readings(

@@ -6,6 +6,7 @@ another one may be right as well, or files are left that nothing explains, it is
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -14,11 +15,13 @@ from shardwright.config.input import TFRECORD
 from shardwright.errors import ShardwrightError, UsageError
 from shardwright.formats.class_folders import IMAGES_ALONE
 from shardwright.formats.detect import NUMBERS
+from shardwright.formats.mask_folders import MASK_WORDS
 from shardwright.label_formats import WITHOUT_PATH
 from shardwright.pipelines.init.choose_split import choose_split
 from shardwright.pipelines.init.class_files import with_names
 from shardwright.pipelines.init.class_tree import check_classes, check_masks, check_numbers, is_in_one_place
 from shardwright.pipelines.init.compare import Trial, best_scope, choose, read_alone, try_all
+from shardwright.pipelines.init.hypotheses import without_annotations
 from shardwright.pipelines.init.image_sample import try_input
 from shardwright.pipelines.init.inventory import Inventory, is_aside, is_place
 from shardwright.pipelines.init.other_files import check_records, check_texts, other_notes, with_unread
@@ -68,14 +71,15 @@ def detect_input(folder: str, labels: str | None, options: Mapping[str, Any]) ->
 
 def _detect(folder: str, inventory: Inventory | None, labels: Any, given: Mapping[str, Any]) -> DetectedInput:
     # Several files that are named, as a list or by split, are one choice, which the options contain.
+    place = folder if inventory is None else inventory.named(without_annotations(inventory.keys))
     if given.get(FORMAT) in WITHOUT_PATH or (labels is not None and not isinstance(labels, str)):
-        return _finish(read_input({IMAGES: folder, **given}), inventory, given, {})
+        return _finish(read_input({IMAGES: folder if labels else place, **given}), inventory, given, {})
     trials = try_all(folder, inventory, labels, given)
     by_file = [trial for trial in trials if trial.path is not None]
     if inventory is not None and not {EXCLUDE, FORMAT, PATH} & set(given) and not any(one.read for one in by_file):
         check_records(inventory)
     if labels is None and not any(trial.is_possible for trial in by_file):
-        found = _without_annotations(folder, inventory, trials, given)
+        found = _without_annotations(place, inventory, trials, given)
     else:
         chosen = choose(folder, trials, given)
         if chosen.best is None:
@@ -91,33 +95,41 @@ def _detect(folder: str, inventory: Inventory | None, labels: Any, given: Mappin
 
 
 def _without_annotations(
-    folder: str, inventory: Inventory | None, trials: Sequence[Trial], given: Mapping[str, Any]
+    place: str, inventory: Inventory | None, trials: Sequence[Trial], given: Mapping[str, Any]
 ) -> DetectedInput:
     """Reads images whose folders or names may state classes, since there are no annotations, or none that are read."""
     failed = [trial for trial in trials if trial.path is not None]
-    alone = read_alone(folder, inventory, given) if failed else trials[0]
+    alone = read_alone(place, inventory, given) if failed else trials[0]
     found = alone.best
     if inventory is not None:
         check_texts(inventory, found)
         places = [inventory.below(str(trial.path)) for trial in failed]
         failed = [one for one, path in zip(failed, places, strict=True) if not any(map(is_aside, path.split("/")[:-1]))]
-    # An error of a file helps more than one of a folder, whose images were tried as masks.
-    failed.sort(key=lambda trial: is_folder(absolute(str(trial.path))))
+    # An error of a file helps more than one of a folder whose images were tried as masks, unless it is called so.
+    failed.sort(key=lambda trial: _is_likely(str(trial.path)), reverse=True)
     errors = list(dict.fromkeys(str(trial.error) for trial in failed))
     unlikely = found is None or is_in_one_place(found) or any(map(is_place, found.surveyed.survey.classes))
+    # A tool has written a file for each image.
+    of_tool = any(is_folder(absolute(str(trial.path))) and not has_images(str(trial.path)) for trial in failed)
+    of_tool = of_tool or (inventory is not None and 2 * len(failed) >= len(inventory.images))
     try:
-        if errors and unlikely and has_images(folder):
-            problem = f"{folder}: its annotations cannot be read, and its folders are not classes."
+        asked = alone.error is not None and any(EXCLUDE in one.options for one in alone.error.readings)
+        if errors and (of_tool or (unlikely and not asked)) and has_images(place):
+            problem = f"{place}: its annotations cannot be read, and its folders are not classes."
             fix = "Where these are no annotations, move them out of the folder, or name the right ones after it."
             raise UsageError(f"{problem} {' '.join(errors[:_MOST_ERRORS])} {fix}")
         if found is None:
             assert alone.error is not None, "a hypothesis is read or has an error"
             if IMAGES_ALONE in alone.error.readings:
-                check_masks(read_input({IMAGES: folder, **given, **IMAGES_ALONE.options}))
+                check_masks(read_input({IMAGES: place, **given, **IMAGES_ALONE.options}))
             raise alone.error
         return check_classes(found, inventory, given)
     except UsageError as error:
         raise with_unread(error, inventory) from None
+
+
+def _is_likely(path: str) -> bool:
+    return MASK_WORDS.search(os.path.basename(path)) is not None if is_folder(absolute(path)) else True
 
 
 def _finish(

@@ -29,7 +29,8 @@ from typing import NamedTuple
 from shardwright.config.split import split_word, stated_split
 from shardwright.dataset.outputs import is_below
 from shardwright.formats.export_record import FEATURES_FILE, IMAGES, RECORD_FILE
-from shardwright.formats.mask_names import MASK_WORDS, object_masks, parallel_folders, suffix_pairs
+from shardwright.formats.mask_folders import MASK_WORDS, object_masks, parallel_folders
+from shardwright.formats.mask_names import suffix_pairs
 from shardwright.formats.pascal_voc import MASKS
 from shardwright.images.header import has_image_ending
 from shardwright.pipelines.init.inventory import (
@@ -66,12 +67,14 @@ class Hypothesis(NamedTuple):
         labels: table or folder of the annotations; `None` where folders or file names state classes.
         exclude: for `input.exclude`: other pictures of the same images.
         shown: what messages call the annotations, where that is not their path.
+        regex: for `input.labels.regex`.
     """
 
     images: str
     labels: str | None
     exclude: tuple[str, ...] = ()
     shown: str = ""
+    regex: str = ""
 
 
 def propose(keys: Sequence[str], labels: str | None = None) -> list[Hypothesis]:
@@ -104,7 +107,8 @@ def propose(keys: Sequence[str], labels: str | None = None) -> list[Hypothesis]:
         return [Hypothesis(whole, whole)]
     if voc:
         return [Hypothesis(_join(folder, _VOC_IMAGES), folder) for folder in voc]
-    masks = masks or _lossy_masks(keys)
+    if not masks and (masks := _lossy_masks(keys)):
+        images = [key for key in images if not is_below(key, masks)]
     inside = object_masks(keys) if len(masks) > 1 else frozenset()
     if inside:
         # Images elsewhere, such as those to predict, have no masks.
@@ -123,12 +127,14 @@ def propose(keys: Sequence[str], labels: str | None = None) -> list[Hypothesis]:
         found = []
     for folder in masks if images else ():
         found += [Hypothesis(place, folder) for place in (_next_to(folder, images), *_image_folders(images))]
-    found += [Hypothesis(folder, folder) for folder in [common_folder(images)] if _has_pairs(images)]
+    found += _with_suffixes(images) or [
+        Hypothesis(folder, folder) for folder in [common_folder(images)] if _has_pairs(images)
+    ]
     ending, of_tool = _of_tool(keys, images)
     found += [Hypothesis(common_folder(images), folder) for folder in of_tool]
-    for table in _with_joined(tables(key for key in keys if not ending or not key.lower().endswith(ending)), keys):
+    for table in with_joined(tables(key for key in keys if not ending or not key.lower().endswith(ending)), keys):
         found += [Hypothesis(folder, table) for folder in _image_folders(images)]
-    return found or [Hypothesis(_without_annotations(keys), None)]
+    return found or [Hypothesis(without_annotations(keys), None)]
 
 
 def _in_parts(pictures: Sequence[str]) -> list[Hypothesis]:
@@ -162,6 +168,38 @@ def _in_parts(pictures: Sequence[str]) -> list[Hypothesis]:
     ]
 
 
+def _with_suffixes(images: Sequence[str]) -> list[Hypothesis]:
+    """Proposes each kind of files without loss as masks, where the images of a folder have several files each."""
+    kinds: dict[str, set[str]] = {}
+    for key in images:
+        stem = os.path.splitext(key)[0]
+        start = max(stem.rfind("_"), stem.rfind("-"))
+        kinds.setdefault(stem[start:] if start > stem.rfind("/") + 1 else "", set()).add(stem[: max(start, 0)])
+    for photographs in [kind for kind in kinds if PHOTOGRAPHS.fullmatch(kind[1:])]:
+        bases = kinds[photographs]
+        others = [kind for kind, found in kinds.items() if kind != photographs and len(found & bases) > 1]
+        lossless = {
+            kind for kind in others if all(key.lower().endswith(LOSSLESS) for key in images if f"{kind}." in key)
+        }
+        if (
+            lossless
+            and sum(map(len, (kinds[kind] for kind in (photographs, *others)))) == len(images)
+            and len(others) > 1
+        ):
+            folder = common_folder(images)
+            return [
+                Hypothesis(
+                    folder,
+                    folder,
+                    tuple(f"**/*{other}.*" for other in sorted(others) if other != kind),
+                    _join(folder, f"*{kind}"),
+                    rf"(?:^|/)(?P<image>[^/]+){re.escape(kind)}$",
+                )
+                for kind in sorted(lossless)
+            ]
+    return []
+
+
 def _next_to(masks: str, images: Sequence[str]) -> str:
     """Returns the folder of the images next to a folder of masks, without images elsewhere, or that of all images."""
     parent = os.path.dirname(masks)
@@ -169,7 +207,7 @@ def _next_to(masks: str, images: Sequence[str]) -> str:
     return common_folder(near or images)
 
 
-def _without_annotations(keys: Sequence[str]) -> str:
+def without_annotations(keys: Sequence[str]) -> str:
     """Returns the folder of images without a file of annotations; that of an export has more files next to it."""
     exports = [os.path.dirname(key) for key in keys if os.path.basename(key) == RECORD_FILE]
     if exports:
@@ -197,7 +235,7 @@ def tables(keys: Iterable[str]) -> list[str]:
     return [key for key in found if kinds[os.path.splitext(key)[1].lower(), key.count("/")] <= _MOST_TABLES]
 
 
-def _with_joined(found: Sequence[str], keys: Sequence[str]) -> list[str]:
+def with_joined(found: Sequence[str], keys: Sequence[str]) -> list[str]:
     """Adds a glob for tables whose paths differ only in the name of a split, one of them `train`; globs come first."""
     groups: dict[str, list[str]] = {}
     for table in found:
@@ -265,7 +303,9 @@ def _mask_folders(keys: Sequence[str]) -> set[str]:
     lossy = folders_above(f"{folder}/" for folder, found in endings.items() if not found <= set(LOSSLESS))
     lossless = folders_above(f"{folder}/" for folder in endings) - lossy
     named = {folder for folder in lossless if MASK_WORDS.search(folder.split("/")[-1])}
-    named = {folder for folder in named if not is_aside(folder)} or named
+    whole = folders_above(endings)  # What holds all of them says nothing.
+    whole = {folder for folder in whole if all(is_below(other, [folder]) for other in endings)}
+    named = {folder for folder in named - whole if not is_aside(folder)} or named - whole
     if all(is_below(folder, named) for folder in endings):  # `frames-with-annotations` next to `annotations`.
         named = {folder for folder in named if not PHOTOGRAPHS.search(folder.split("/")[-1])}
     highest = {folder for folder in named if not named & folders_above([folder])}
@@ -294,7 +334,11 @@ def _lossy_masks(keys: Sequence[str]) -> list[str]:
             folder, _, name = key.rpartition("/")
             stems.setdefault(folder, set()).add(os.path.splitext(name)[0])
     named = [folder for folder in stems if re.search("masks?$", folder, re.IGNORECASE)]
-    return [one for one in named if any(other != one and stems[one] <= names for other, names in stems.items())]
+    return [
+        one
+        for one in named
+        if any(other != one and (stems[one] <= names or len(stems) == 2) for other, names in stems.items())
+    ]
 
 
 def _has_pairs(images: Sequence[str]) -> bool:
@@ -303,14 +347,17 @@ def _has_pairs(images: Sequence[str]) -> bool:
     lossless = [os.path.splitext(key)[0] for key in images if key.lower().endswith(LOSSLESS)]
     if lossless and len(lossless) == len(set(lossless)) == len(images) - len(stems):
         return 2 * len(lossless) >= len(stems)
-    found: Counter[str] = Counter()
-    pairs = suffix_pairs(stems)
+    found, folders = Counter[str](), set[str]()
+    pairs = suffix_pairs(stems, lossless)
     for stem in lossless:
         for suffix, image in pairs:
             if stem.endswith(suffix) and stem[: -len(suffix)] + image in stems:
                 found[suffix] += 1
+                folders.add(os.path.dirname(stem))
     most = max(found.values(), default=0)
-    return most > 0 and 2 * most >= len(stems) - sum(found.values())
+    # Images to predict, in other folders, have no masks.
+    near = sum(os.path.dirname(stem) in folders for stem in stems)
+    return most > 0 and 2 * most >= near - sum(found.values())
 
 
 def _join(*parts: str) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 from shardwright.config.input import TFRECORD
@@ -15,12 +16,14 @@ from shardwright.errors import Reading, ShardwrightError, UsageError
 from shardwright.formats.base import counted_endings, shorten
 from shardwright.formats.class_folders import BY_FOLDER
 from shardwright.formats.image_names import NameIndex
+from shardwright.formats.tables import Table
 from shardwright.images.header import has_image_ending
 from shardwright.ingest.split_lists import listed_image
 from shardwright.ingest.survey import IGNORED_FILES
 from shardwright.pipelines.init.class_tree import is_in_one_place
+from shardwright.pipelines.init.hypotheses import with_joined
 from shardwright.pipelines.init.inventory import Inventory
-from shardwright.pipelines.init.read_trial import EXCLUDE, DetectedInput
+from shardwright.pipelines.init.read_trial import EXCLUDE, PATH, DetectedInput
 from shardwright.running.progress import counted
 from shardwright.storage import is_remote, read_start
 from shardwright.storage.listing import is_several, name_lines
@@ -53,19 +56,22 @@ def check_records(inventory: Inventory) -> None:
 
 
 def check_texts(inventory: Inventory, found: DetectedInput | None) -> None:
-    """Checks that no text file states something for each image, in a form that is not read.
+    """Checks that no text file states something for each image.
 
     Args:
         inventory: the folder.
         found: the images with the classes of their folders or names, if there are any: a text may say the same.
 
     Raises:
-        UsageError: one names images, with more behind each name or in lines between; with the reading of the folders.
+        UsageError: one names images, with more behind each name or in lines between; with a reading for each text that
+            can be read as a table, and that of the folders.
     """
     texts = [key for key in inventory.keys if key.lower().endswith((".txt", ".lst"))]
     images = inventory.images if texts else []
     names, classes = NameIndex(images), _classes(found, inventory) if texts else {}
-    for path in (os.path.join(inventory.root, key) for key in texts[:_MOST_TEXTS]):
+    tables, problem = [], ""
+    for key in texts[:_MOST_TEXTS]:
+        path = os.path.join(inventory.root, key)
         try:
             lines = name_lines(read_start(path, _TEXT_BYTES).decode("utf-8-sig"))[:-1]
         except (OSError, UnicodeDecodeError, ShardwrightError):
@@ -75,13 +81,23 @@ def check_texts(inventory: Inventory, found: DetectedInput | None) -> None:
         between = sum(bool(_NUMBERS.fullmatch(line)) for line in lines if names.find(line) is None)
         if 2 * len(stated) > len(lines) and not _says_the_same(stated, names, images, classes):
             shown, how = stated[0], "with more behind each name"
+            with suppress(ShardwrightError):
+                tables += [key] if Table.open(path).delimiter == " " else []
         elif len(named) > 1 and between >= len(named):
             shown, how = lines[0], "with numbers in the lines between"
         else:
             continue
-        problem = f"{path}: names images, {how} ({shown[:80]!r}), and is no table that is read"
-        error = UsageError(f"{problem}. Write it as a CSV with a header such as image,label.")
-        raise error if found is None or is_in_one_place(found) else error.with_readings(BY_FOLDER)
+        problem = problem or f"{path}: names images, {how} ({shown[:80]!r})"
+    if not problem:
+        return
+    folders = [] if found is None or is_in_one_place(found) else [BY_FOLDER]
+    if not tables:
+        problem = f"{problem}, and is no table that is read. Write it as a CSV with a header such as image,label."
+        raise UsageError(problem).with_readings(*folders)
+    paths = [inventory.named(table) for table in with_joined(tables, inventory.keys)]
+    raise UsageError(f"{problem}, and may be the annotations. Give the file after the folder.").with_readings(
+        *(Reading(f"the annotations are {path}", {PATH: path}) for path in paths), *folders
+    )
 
 
 def _says_the_same(stated: Sequence[str], names: NameIndex, images: Sequence[str], classes: Mapping[str, str]) -> bool:
@@ -141,6 +157,9 @@ def other_notes(
         used |= {inventory.below(path) for path in (surveyed.labels or "", *surveyed.further)}
         rest = [key for key in inventory.keys if not (key in used or has_image_ending(key))]
         rest = [key for key in rest if not key.lower().endswith(_NO_DATA)]
+        rest = [
+            key for key in rest if not any(note.endswith(os.path.join(inventory.root, key)) for note in found.notes)
+        ]
         notes += [f"not used: {_listed(rest)}"] if rest else []
     # What follows on files that are left out says more.
     known = [note for note in found.notes if not (inventory is not None and note.startswith(IGNORED_FILES))]

@@ -6,14 +6,16 @@ import os
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
+from itertools import zip_longest
 from typing import Any, NamedTuple
 
 from shardwright.errors import CheckFailed, Reading, ShardwrightError, UsageError
 from shardwright.formats.base import SEGMENTATION, ClassesInText
+from shardwright.formats.mask_folders import MASK_WORDS
 from shardwright.pipelines.init.choose_split import ChosenSplit
 from shardwright.pipelines.init.image_sample import ImageSample
 from shardwright.pipelines.init.inventory import DERIVED
-from shardwright.pipelines.init.read_trial import PATH, REGEX, DetectedInput
+from shardwright.pipelines.init.read_trial import EXCLUDE, PATH, REGEX, DetectedInput
 from shardwright.running.progress import counted
 
 _MOST_ANSWERS, _MOST_CLASSES, _MOST_DEPTH = 3, 5, 2
@@ -45,24 +47,32 @@ def ask(error: ShardwrightError, detect: Detect) -> ShardwrightError:
         detect: reads the input with further options, YAML path -> value.
     """
     causes: list[str] = []
-    answers = list(_answers(error, {}, detect, causes, _MOST_DEPTH))
+    # Each reading comes before the further questions of another one.
+    by_reading = [
+        list(_answers(error.with_readings(reading), {}, detect, causes, _MOST_DEPTH)) for reading in error.readings
+    ]
+    answers = [answer for row in zip_longest(*by_reading) for answer in row if answer is not None]
     if not answers:
         further = [cause for cause in dict.fromkeys(causes) if cause not in str(error)]
         kind = UsageError if isinstance(error, UsageError) else CheckFailed
         return kind(" ".join([str(error), *further[:1]])) if further else error.with_readings()
-    if all(PATH in answer.options for answer in answers) and len({str(one.options[PATH]) for one in answers}) > 1:
+    kinds = {str([answer.options.get(path) for path in (PATH, REGEX, EXCLUDE)]) for answer, _ in answers}
+    if len(kinds) > 1 and any(all(path in answer.options for answer, _ in answers) for path in (PATH, REGEX)):
         answers.sort(key=_rank)
     # An answer that raises a limit is no answer where another one needs none.
-    raised = [answer for answer in answers if any(path.startswith(_LIMITS) for path in answer.options)]
-    return error.with_readings(*([one for one in answers if one not in raised] or raised)[:_MOST_ANSWERS])
+    raised = [answer for answer, _ in answers if any(path.startswith(_LIMITS) for path in answer.options)]
+    return error.with_readings(*([one for one, _ in answers if one not in raised] or raised)[:_MOST_ANSWERS])
 
 
-def _rank(answer: Reading) -> tuple[bool, int, bool, bool, bool]:
-    """Returns how far behind annotations are: parts of others, that need more answers, of a derived kind, unnamed."""
-    kind = os.path.basename(str(answer.options[PATH]).rstrip("/"))
-    by_color = re.search(r"\bcolor_[0-9a-f]{6}:", answer.meaning) is not None
-    by_word = re.search(r"[^\W\d_][\w ]*: [\d,]+[,;]", answer.meaning) is not None
-    return REGEX not in answer.options, len(answer.options), DERIVED.search(kind) is not None, by_color, not by_word
+def _rank(answer: tuple[Reading, int]) -> tuple[bool | int, ...]:
+    """Returns how far behind annotations are: parts of others, of fewer images, by more answers, derived, unnamed."""
+    reading, images = answer
+    kind = os.path.basename(str(reading.options.get(REGEX, reading.options.get(PATH))).rstrip("/"))
+    by_color = re.search(r"\bcolor_[0-9a-f]{6}:", reading.meaning) is not None
+    by_word = re.search(r"[^\W\d_][\w ]*: [\d,]+[,;]", reading.meaning) is not None
+    derived = DERIVED.search(kind) is not None
+    called = MASK_WORDS.search(kind.rpartition(")")[2]) is not None
+    return REGEX not in reading.options, -images, len(reading.options), derived, by_color, not called, not by_word
 
 
 def _answers(
@@ -72,8 +82,11 @@ def _answers(
     causes: list[str],
     depth: int,
     above: str = "",
-) -> Iterator[Reading]:
-    """Yields the answers that can be read, and that no ingest stops for; adds to `causes` why others cannot."""
+) -> Iterator[tuple[Reading, int]]:
+    """Yields the answers that can be read, and that no ingest stops for, with the images that each annotates.
+
+    Adds to `causes` why others cannot.
+    """
     for reading in error.readings:
         if any(chosen.get(path, value) != value for path, value in reading.options.items()):
             continue  # It takes an answer back.
@@ -88,7 +101,7 @@ def _answers(
             else:
                 causes.append(f"That {meaning} cannot be: {further}")
             continue
-        yield Reading(f"{meaning}: {describe(decision)}", options)
+        yield Reading(f"{meaning}: {describe(decision)}", options), len(decision.input.explained)
 
 
 def describe(decision: Decision) -> str:

@@ -112,7 +112,7 @@ def _read(options: Mapping[str, Any], notes: tuple[str, ...]) -> DetectedInput:
             if len(error.readings) != 1 or error.readings[0] == IMAGES_ALONE:
                 raise
             (reading,) = error.readings
-            if options.items() >= reading.options.items():
+            if reading.asked or options.items() >= reading.options.items():
                 raise
             notes = () if TASK in reading.options else notes  # The first guess was another task.
             options, notes = {**options, **reading.options}, (*notes, f"detected: {reading.meaning}")

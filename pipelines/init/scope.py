@@ -23,9 +23,9 @@ from shardwright.dataset.ledger import UNLISTED
 from shardwright.dataset.manifest import SINGLE
 from shardwright.errors import Reading, ShardwrightError, UsageError
 from shardwright.formats.base import SEGMENTATION, shorten
-from shardwright.formats.class_folders import IMAGES_ALONE
+from shardwright.formats.class_folders import CLASS_FOLDERS, FILE_NAME, IMAGES_ALONE
 from shardwright.formats.image_names import FileEnds, base_stem
-from shardwright.formats.mask_names import MASK_WORDS
+from shardwright.formats.mask_folders import MASK_WORDS
 from shardwright.label_formats import BY_NAME, FILES, MASKS, WITHOUT_PATH
 from shardwright.pipelines.init.inventory import (
     LOSSLESS,
@@ -43,6 +43,7 @@ from shardwright.pipelines.init.read_trial import (
     FORMAT,
     IMAGES,
     PATH,
+    REGEX,
     UNLISTED_IMAGES,
     DetectedInput,
     absolute,
@@ -120,17 +121,17 @@ def limit_to_set(
     if IMAGES not in given and found.format not in WITHOUT_PATH:
         _check_formats(found, inventory, explained, of_labels)
     limits = _stated_folders(inventory, labels)
-    left = []
+    left, open_groups = list[_Group](), list[_Group]()
     notes = [f"left out: {shorten(aside)}, other pictures of the same images"] if aside else []
     for group in _groups(others, explained):
         if not any(key in inside for key in group.keys) and (IMAGES in given or found.format in WITHOUT_PATH):
             continue
         reason = _why_not(group, explained, limits, found)
-        if not reason:
-            raise _what_are(group, found, explained, inside, failed, inventory)
-        left.append(group)
-        notes.append(f"left out: {group.name} ({counted(len(group.keys), 'image')}), {reason}")
+        (left if reason else open_groups).append(group)
+        notes += [f"left out: {group.name} ({counted(len(group.keys), 'image')}), {reason}"] if reason else []
     patterns = [one for group in left if any(key in inside for key in group.keys) for one in group.patterns]
+    if open_groups:
+        raise _what_are(open_groups[0], found, explained, inside, failed, inventory, patterns)
     if not patterns:
         return _reread(found, options, notes)
     if found.format in WITHOUT_PATH:
@@ -138,8 +139,19 @@ def limit_to_set(
         options = {**options, FORMAT: found.format}
     elif IMAGES not in given and (again := _narrow(found, inventory, options, explained, left)) is not None:
         return _reread(again, {**options, IMAGES: again.options[IMAGES]}, notes)
-    excluded = [*options.get(EXCLUDE, ()), *(_from(base, one) for one in patterns)]
-    return _reread(found, {**options, EXCLUDE: excluded}, notes)
+    options = {**options, EXCLUDE: [*options.get(EXCLUDE, ()), *(_from(base, one) for one in patterns)]}
+    return _with_level(found, _reread(found, options, notes), notes)
+
+
+def _with_level(found: DetectedInput, again: DetectedInput, notes: Sequence[str]) -> DetectedInput:
+    """Returns what was read without some folders with the same folders as classes, since `train` alone would be one."""
+    keys, names = found.surveyed.listing.keys, found.surveyed.survey.classes
+    if found.format != CLASS_FOLDERS or {*again.surveyed.survey.classes} <= {*names}:
+        return again
+    one = next(iter(found.surveyed.source.annotations()))
+    above = "[^/]+/" * keys[one.image].split("/").index(names[one.label])
+    options = {**again.options, FORMAT: FILE_NAME, REGEX: f"^{above}(?P<label>[^/]+)/"}
+    return _reread(found, options, notes)
 
 
 def _narrow(
@@ -314,8 +326,12 @@ def _what_are(
     inside: Collection[str],
     failed: Mapping[str, ShardwrightError],
     inventory: Inventory,
+    left: Sequence[str],
 ) -> ShardwrightError:
-    """Returns the question about images that nothing explains, or the error of the file that should."""
+    """Returns the question about images that nothing explains, or the error of the file that should.
+
+    Without them, what is left out anyway is left out, too, by the patterns `left`.
+    """
     images = f"{counted(len(group.keys), 'image')} in {inventory.named(group.folder)}"
     ending = os.path.splitext(str(found.options.get(PATH)))[1]
     for path, error in failed.items():
@@ -323,7 +339,9 @@ def _what_are(
         if os.path.splitext(path)[1] == ending and is_in(group.folder, [near]) and not error.readings:
             return UsageError(f"{error} Without it, {images} have no annotations.")
     base = inventory.below(found.surveyed.listing.root)
-    without = Reading(f"{group.name} is not part of the set", {EXCLUDE: [_from(base, one) for one in group.patterns]})
+    aside = [*found.options.get(EXCLUDE, ()), *(_from(base, one) for one in left)]
+    excluded = {EXCLUDE: [*aside, *(_from(base, one) for one in group.patterns)]}
+    without = Reading(f"{group.name} is not part of the set", excluded)
     place = absolute(inventory.folder)
     if found.format in WITHOUT_PATH:
         problem = f"{place}: {images} are in no folder of a class: {shorten(group.keys)}."

@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from math import lcm
 
 from shardwright.dataset.host_sharding import share_sizes
+from shardwright.errors import ConfigError
+from shardwright.pipelines.cloud.machines import check_hosts, trainer_slice
 from shardwright.pipelines.preflight.rule_report import Problem, problem_if
 from shardwright.pipelines.preflight.run_facts import TRAIN, Facts
 
@@ -18,12 +20,31 @@ _FEW_STEPS = 10
 
 def hosts_fit_slice(facts: Facts) -> Iterator[Problem]:
     """Checks that the slice exists with this number of hosts."""
-    possible = facts.slice.host_counts
+    possible = facts.host_counts
     return problem_if(
         facts.hosts not in possible,
         "--hosts",
-        f"{facts.slice.name} has {' or '.join(map(str, possible))} hosts, not {facts.hosts}",
+        f"{facts.name} has {' or '.join(map(str, possible))} hosts, not {facts.hosts}",
         f"Use --hosts {possible[0]}, or another topology.",
+    )
+
+
+def node_pools(facts: Facts) -> Iterator[Problem]:
+    """Checks that Kubernetes can join the slices, and that each of its node pools is such a slice."""
+    if facts.slices == 1:
+        return
+    path, trainer = "kubeflow.trainer", facts.config.kubeflow.trainer
+    try:
+        asked = trainer_slice(path, str(trainer.machine), trainer.topology, "auto")
+        check_hosts(path, asked, facts.slices * asked.hosts, facts.slices)
+    except ConfigError as error:
+        yield Problem(error.path, error.problem, error.fix)
+        return
+    yield from problem_if(
+        asked.name != facts.slice.name,
+        path,
+        f"its {facts.slices} node pools are slices {asked.name}, and {facts.slice.name} is to be checked",
+        f"Use --tpu {asked.name}, or change {path}.",
     )
 
 
@@ -44,19 +65,19 @@ def accelerator(facts: Facts) -> Iterator[Problem]:
     return problem_if(
         chosen not in ("auto", "tpu"),
         "trainer.accelerator",
-        f"{chosen!r}, so the chips of {facts.slice.name} would idle",
+        f"{chosen!r}, so the chips of {facts.name} would idle",
         "Set trainer.accelerator: tpu.",
     )
 
 
 def batch_shared_by_chips(facts: Facts) -> Iterator[Problem]:
     """Checks that every device gets the same number of images."""
-    return _shared_equally(facts, facts.slice.devices, f"the {_devices(facts)} of {facts.slice.name}")
+    return _shared_equally(facts, facts.devices, f"the {_devices(facts)} of {facts.name}")
 
 
 def _devices(facts: Facts) -> str:
     """Returns `8 chips`, or `8 devices (4 chips)` where a chip is two devices of JAX."""
-    chips, devices = facts.slice.chips, facts.slice.devices
+    chips, devices = facts.chips, facts.devices
     return f"{chips} chips" if devices == chips else f"{devices} devices ({chips} chips)"
 
 
@@ -77,13 +98,13 @@ def _shared_equally(facts: Facts, count: int, by: str) -> Iterator[Problem]:
 
 def lanes_filled(facts: Facts) -> Iterator[Problem]:
     """Checks that a device's part of the batch fills its lanes."""
-    batch, step = facts.global_batch, LANES * facts.slice.devices
-    one = "chip" if facts.slice.devices == facts.slice.chips else "device"
+    batch, step = facts.global_batch, LANES * facts.devices
+    one = "chip" if facts.devices == facts.chips else "device"
     return problem_if(
         batch % step != 0,
         "trainer.batch_size",
-        f"{batch} images are {batch / facts.slice.devices:g} per {one}, and a {one} computes {LANES} at once",
-        f"Use a multiple of {LANES} x {facts.slice.devices} = {step}: {_multiples(batch, step)}.",
+        f"{batch} images are {batch / facts.devices:g} per {one}, and a {one} computes {LANES} at once",
+        f"Use a multiple of {LANES} x {facts.devices} = {step}: {_multiples(batch, step)}.",
     )
 
 
@@ -118,10 +139,10 @@ def batch_is_a_small_part(facts: Facts) -> Iterator[Problem]:
 
 def _smaller_batch(facts: Facts, most: int) -> str:
     """Returns the advice for a batch of at most a number of images, which the slice can still share equally."""
-    shared = lcm(facts.slice.devices, facts.hosts)
+    shared = lcm(facts.devices, facts.hosts)
     if most < shared:
         return f"The {_devices(facts)} need a multiple of {shared}. Use a smaller slice or more images"
-    full = LANES * facts.slice.devices
+    full = LANES * facts.devices
     step = full if most >= full else shared
     return f"Use at most {most // step * step}, a multiple of {step}, or a smaller slice"
 

@@ -83,8 +83,7 @@ def resumable(facts: Facts) -> Iterator[Problem]:
     yield from problem_if(
         facts.config.loader.order != "exact",
         "loader.order",
-        f"{facts.config.loader.order!r}: after a preemption the epoch starts again, and images of its first part are "
-        "seen twice",
+        f"{facts.config.loader.order!r}: after a preemption, the training reads all batches up to its step again",
         "Set loader.order: exact, which any number of hosts resumes at the checkpoint's step.",
     )
 

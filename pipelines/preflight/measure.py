@@ -32,36 +32,33 @@ def gather(
 
     Args:
         config: the configuration.
-        tpu: the slice, `v5e-2x4`.
-        hosts: number of hosts; by default the fewest of such a slice.
+        tpu: the slice, `v5e-2x4`; `kubeflow.trainer.slices` of them train together.
+        hosts: number of hosts of all slices; by default that of the configuration for several slices, else the fewest.
         needed: images per second that the slice needs.
         host_memory: bytes of a host's memory; by default from the table of machines.
         host_processors: its virtual processors; by default from the table of machines.
 
     Raises:
-        ConfigError: there is no such slice, it has fewer chips than hosts, or the configuration has several slices.
+        ConfigError: there is no such slice, or it has fewer chips than hosts.
     """
-    slices, together = config.kubeflow.trainer.slices, config.trainer.hosts
-    if slices > 1:
-        batch = config.trainer.batch_size // slices
-        fix = f"Check one with --set kubeflow.trainer.slices=1 --set trainer.hosts={together // slices}"
-        fix += f" --set trainer.batch_size={batch}."
-        raise ConfigError("kubeflow.trainer.slices", f"{slices}, and a preflight is of one slice", fix)
-    chosen = TpuSlice.parse(tpu)
-    if hosts is not None and hosts > chosen.chips:
+    chosen, slices = TpuSlice.parse(tpu), config.kubeflow.trainer.slices
+    if hosts is not None and hosts > slices * chosen.chips:
         raise ConfigError(
-            "--hosts", f"{hosts} hosts for the {chosen.chips} chips of {tpu}", "Each host has one or more."
+            "--hosts", f"{hosts} hosts for the {slices * chosen.chips} chips of {tpu}", "Each host has one or more."
         )
-    if hosts in chosen.host_counts:  # A rule reports any other number.
-        chosen = TpuSlice.parse(tpu, hosts=hosts)
+    each, rest = divmod(hosts or config.trainer.hosts, slices)
+    if (hosts or slices > 1) and rest == 0 and each in chosen.host_counts:
+        # A rule reports any other number.
+        chosen = TpuSlice.parse(tpu, hosts=each)
     return Facts(
         config=config,
         slice=chosen,
-        hosts=chosen.hosts if hosts is None else hosts,
+        hosts=slices * chosen.hosts if hosts is None else hosts,
         host_processors=host_processors or chosen.processors_per_host,
         host_memory=int(host_memory) if host_memory else chosen.memory_per_host,
         needed=needed,
         processors=usable_cores(),
+        slices=slices,
     )
 
 

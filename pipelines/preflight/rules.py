@@ -1,4 +1,4 @@
-"""All rules, in the order in which they are checked and shown; `docs/how-to/dry-run.md` has the same table."""
+"""All rules, in the order in which they are checked and shown; `docs/how-to/preflight.md` has the same table."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from shardwright.pipelines.preflight.rule_report import DATASET, ERROR, NEEDED, 
 
 RULES: tuple[Rule, ...] = (
     Rule("slice-hosts", ERROR, "the slice exists with this number of hosts", device_rules.hosts_fit_slice),
+    Rule("node-pools", ERROR, "Kubernetes joins `kubeflow.trainer.slices` such slices", device_rules.node_pools),
     Rule("trainer-hosts", ERROR, "`trainer.hosts` is that number, too", device_rules.trainer_hosts),
     Rule("accelerator", ERROR, "`trainer.accelerator` uses the TPU", device_rules.accelerator),
     Rule("batch-devices", ERROR, "the batch is a multiple of the chips", device_rules.batch_shared_by_chips),

@@ -104,13 +104,14 @@ class Facts:
     Attributes:
         config: the configuration.
         slice: the requested slice.
-        hosts: the requested number of hosts.
+        hosts: the requested number of hosts, of all slices together.
         host_processors: virtual processors of a host.
         host_memory: bytes of a host's memory.
         dataset: the dataset, if one was given.
         needed: images per second that the whole slice needs; `None` if not given.
         measured: images per second that the loader gave on this machine; `None` if not measured.
         processors: processors of this machine.
+        slices: how many such slices train together, on a node pool each.
     """
 
     config: Config
@@ -122,6 +123,27 @@ class Facts:
     needed: float | None = None
     measured: float | None = None
     processors: int = 1
+    slices: int = 1
+
+    @property
+    def name(self) -> str:
+        """`v5e-4x4`, or `2 x v5e-4x4`."""
+        return self.slice.name if self.slices == 1 else f"{self.slices} x {self.slice.name}"
+
+    @property
+    def host_counts(self) -> tuple[int, ...]:
+        """Possible numbers of hosts of all slices."""
+        return tuple(self.slices * count for count in self.slice.host_counts)
+
+    @property
+    def chips(self) -> int:
+        """Chips of all slices."""
+        return self.slices * self.slice.chips
+
+    @property
+    def devices(self) -> int:
+        """JAX devices of all slices, among which a batch is divided."""
+        return self.slices * self.slice.devices
 
     @property
     def data(self) -> DatasetFacts:

@@ -254,7 +254,8 @@ def _rank(
     for k in doubted.order:
         word = "suspected: " if doubted.suspected[k] else ""
         reason = f"{word}{doubted.confidence[k]:.0%} that the annotation is right"
-        found.append(Ranked(answers[k], rows[k].split, 1 - float(doubted.confidence[k]), reason, rows[k].labels))
+        score = 1 / (1 + float(doubted.shares[k]))
+        found.append(Ranked(answers[k], rows[k].split, score, reason, rows[k].labels))
     return found, int(doubted.suspected.sum())
 
 

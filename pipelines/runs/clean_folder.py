@@ -86,7 +86,12 @@ def clean(run_root: str, keep: int, *, superseded: bool = False, dry_run: bool =
     with locked_run(run_root):
         runs = past_runs(run_root)
         recent = runs[-keep:]
-        family = _family(run_root)
+        places = [place for folder in (ARTIFACTS, PUSHED) for place in find_artifacts(f"{run_root}/{folder}")]
+        # Folders that an earlier call began to delete are no longer artifacts.
+        places = [place for place in places if "/.deleted-" not in place.removeprefix(run_root)]
+        family = Family(places)
+        pushed = f"{run_root}/{PUSHED}"
+        check_family(family, places, pushed_models(pushed, read_blessing(pushed), places))
         used = {place for run in recent for step in run.steps for place in (*step.inputs, *step.outputs)}
         used |= {f"{ARTIFACTS}/{step.component}/{_WORKING}/{step.execution}" for run in recent for step in run.steps}
         needed = set(_needed_by_models(run_root, family, superseded=superseded, used=used))
@@ -105,21 +110,6 @@ def check_keep(keep: int) -> None:
     """
     if keep < 1:
         raise UsageError(f"--keep: {keep} is too few. Keep 1 or more: the next run reuses their outputs.")
-
-
-def _family(run_root: str) -> Family:
-    """Returns all artifacts of the folder.
-
-    Raises:
-        DatasetError: the ancestors of a pushed model are unknown.
-    """
-    places = [place for folder in (ARTIFACTS, PUSHED) for place in find_artifacts(f"{run_root}/{folder}")]
-    # Folders that an earlier call began to delete are no longer artifacts.
-    places = [place for place in places if "/.deleted-" not in place.removeprefix(run_root)]
-    family = Family(places)
-    pushed = f"{run_root}/{PUSHED}"
-    check_family(family, places, pushed_models(pushed, read_blessing(pushed), places))
-    return family
 
 
 def pushed_models(pushed: str, blessing: Blessing | None, places: Iterable[str]) -> set[str]:

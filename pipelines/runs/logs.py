@@ -65,7 +65,13 @@ def log_to_file(log_file: str | os.PathLike[str], *, verbose: bool = False) -> I
     handlers, level = list(root.handlers), root.level
     root.handlers = [handler]
     root.setLevel(logging.INFO)
-    _silence_absl(handler)
+    from absl import logging as absl_logging
+
+    logger = absl_logging.get_absl_logger()
+    logger.handlers = [handler]
+    logger.propagate = False
+    absl_logging.use_python_logging(quiet=True)
+    absl_logging.set_verbosity(absl_logging.INFO)
     try:
         yield
     finally:
@@ -90,14 +96,3 @@ def quiet_libraries() -> Iterator[None]:
         except Exception:
             sys.stderr.write(log_file.read_text(encoding="utf-8", errors="replace"))
             raise
-
-
-def _silence_absl(handler: logging.Handler) -> None:
-    """Replaces absl's handler, which writes to `sys.stderr`, and sets the level at which TFX logs."""
-    from absl import logging as absl_logging
-
-    logger = absl_logging.get_absl_logger()
-    logger.handlers = [handler]
-    logger.propagate = False
-    absl_logging.use_python_logging(quiet=True)
-    absl_logging.set_verbosity(absl_logging.INFO)

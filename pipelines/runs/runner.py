@@ -69,11 +69,7 @@ class _ReportingNodeRunner(NodeRunner):
             if _record.failure is None:
                 _record.failure = (self.node_id, error)
             raise
-        report = self._report(time.monotonic() - started)
-        _record.nodes.append(report)
-        _record.on_node(report)
-
-    def _report(self, seconds: float) -> NodeReport:
+        seconds = time.monotonic() - started
         node_context = f"{self.pipeline_id}.{self.node_id}"
         with metadata.Metadata(self.metadata_config) as handle:
             store = handle.store
@@ -86,7 +82,9 @@ class _ReportingNodeRunner(NodeRunner):
                     (artifact,) = store.get_artifacts_by_id([event.artifact_id])
                     key = event.path.steps[0].key
                     outputs[key] = (*outputs.get(key, ()), artifact.uri)
-        return NodeReport(self.node_id, execution.last_known_state == _STATES.CACHED, seconds, outputs)
+        report = NodeReport(self.node_id, execution.last_known_state == _STATES.CACHED, seconds, outputs)
+        _record.nodes.append(report)
+        _record.on_node(report)
 
 
 def run_pipeline(pipeline: Any, on_node: Callable[[NodeReport], None]) -> RunRecord:

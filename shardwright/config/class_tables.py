@@ -5,14 +5,14 @@
 | list | `[daisy, rose]` |
 | name -> id | `{daisy: 0, rose: 1}` |
 | id -> name | `{0: daisy, 1: rose}`, as in many a `label_map.json` |
-| objects (JSON) | `[{"id": 0, "name": "daisy"}]` |
+| objects (JSON) | `[{"id": 0, "name": "daisy"}]`, `{"classes": [{"title": "daisy", "color": "#804080"}]}` |
 | file | as below |
 
 | file | content |
 |---|---|
 | JSON | what `input.classes` takes, and name -> `[r, g, b]`; the `labels` of nnU-Net's `dataset.json` |
 | CSV | a column of names; names and ids in either order, with a header or without; names and colors |
-| text | `128 64 128 road` in each line, as CamVid has it |
+| text | `128 64 128 road` or `7 road 128 64 128` in each line, `7: road`, `7 road`, or `road 7` |
 | `label_map.pbtxt` | `item { id: 1 name: 'road' }` of TensorFlow's Object Detection API |
 
 A color is in one column (`#804080`, `128,64,128`, …) or in three.
@@ -23,6 +23,7 @@ from __future__ import annotations
 import csv
 import re
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from pathlib import Path
 
 from shardwright.errors import ConfigError
@@ -42,7 +43,10 @@ _NNUNET = frozenset(("channel_names", "modality"))
 _BYTE = 255
 _HEX = re.compile(r"(?:#|0x)?([0-9a-fA-F]{6})")
 _PARTS = re.compile(r"(?:rgb)?[(\[]?\s*([0-9]{1,3})[\s,;]+([0-9]{1,3})[\s,;]+([0-9]{1,3})\s*[)\]]?", re.IGNORECASE)
-_COLOR_LINE = re.compile(r"([0-9]{1,3})[ \t]+([0-9]{1,3})[ \t]+([0-9]{1,3})[ \t]+(\S.*)")
+# Numbers, a name, and numbers.
+_LINE = re.compile(r"((?:[0-9]{1,3}(?:\s*:\s*|\s+))*)(\S|\S.*?\S)((?:(?:\s*:\s*|\s+)[0-9]{1,3})*)")
+_NUMBER = re.compile(r"[0-9]+")
+_COMMENT = re.compile(r"#(?![0-9a-fA-F]{6}\b)|//")
 _ITEM = re.compile(r"\bitem\s*\{([^{}]*)\}")
 _ITEM_ID = re.compile(r"\bid\s*:\s*([0-9]{1,18})")
 _ITEM_NAME = re.compile(r"\bname\s*:\s*(['\"])(.*?)\1")
@@ -63,10 +67,13 @@ def read_classes(raw: object, base: str) -> dict[str, int | None]:
     """
     if isinstance(raw, str):
         raw = _read_class_file(raw, base)
-    if isinstance(raw, list) and raw and all(isinstance(entry, Mapping) for entry in raw):
+    if isinstance(raw, Mapping) and len(lists := [value for value in raw.values() if _is_objects(value)]) == 1:
+        (raw,) = lists
+    if isinstance(raw, list) and _is_objects(raw):
         pairs: dict[object, object] = {}
         for i, entry in enumerate(raw):
-            if "name" not in entry or "id" not in entry:
+            entry = {**entry, "name": entry.get("name", entry.get("title")), "id": entry.get("id", entry.get("color"))}
+            if entry["name"] is None or entry["id"] is None:
                 problem = f"{dict(entry)!r} has no id or no name"
                 raise ConfigError(f"{_PATH}[{i}]", problem, 'Write {"id": 0, "name": "A"}.')
             name = _name(entry["name"], f"{_PATH}[{i}].name")
@@ -82,6 +89,10 @@ def read_classes(raw: object, base: str) -> dict[str, int | None]:
     raise ConfigError(
         _PATH, f"{raw!r} is neither a list nor a mapping", "Write [Fish, Flower] or {Fish: 1, Flower: 2}."
     )
+
+
+def _is_objects(value: object) -> bool:
+    return isinstance(value, list) and bool(value) and all(isinstance(entry, Mapping) for entry in value)
 
 
 def _by_id(raw: Mapping[object, object]) -> dict[str, int | None]:
@@ -133,10 +144,11 @@ def _read_class_file(name: str, base: str) -> object:
         return document["labels"] if of_nnunet else document
     if items := _ITEM.findall(text):
         return _of_items(items, name)
-    if lines := [match.groups() for line in name_lines(text) if (match := _COLOR_LINE.fullmatch(line.strip()))]:
-        return _of_colors([(line[3].strip(), ",".join(line[:3])) for line in lines])
+    lines = [line for line in name_lines(text) if not _COMMENT.match(line)]
+    if numbered := _of_lines(lines):
+        return numbered
     try:
-        rows = [[field.strip() for field in row] for row in csv.reader(name_lines(text)) if any(map(str.strip, row))]
+        rows = [[field.strip() for field in row] for row in csv.reader(lines) if any(map(str.strip, row))]
     except csv.Error as error:
         raise ConfigError(_PATH, f"{name!r} is not CSV ({error})", "Fix the file.") from None
     if all(len(row) == 1 for row in rows):
@@ -146,6 +158,28 @@ def _read_class_file(name: str, base: str) -> object:
     if not all(len(row) == 2 for row in rows):
         raise ConfigError(_PATH, f"{name!r} does not contain `name,id` rows", "Fix the file.")
     return _of_table(name, rows)
+
+
+def _of_lines(lines: Sequence[str]) -> dict[str, str]:
+    """Returns the name -> id or color of a text with both in each line; nothing of other texts, such as a list."""
+    named = [match.groups() for line in lines if (match := _LINE.fullmatch(line.strip()))]
+    parts = [(_NUMBER.findall(before), name, _NUMBER.findall(behind)) for before, name, behind in named]
+    counts = {(len(before), len(behind)) for before, _, behind in parts}
+    if len(counts) != 1 or len(parts) < len(lines) or "," in "".join(lines):
+        return {}
+    before, behind = counts.pop()
+    if before == 3 and not behind:
+        return _of_colors([(name, ",".join(color)) for color, name, _ in parts])
+    if before < 2 and behind in (3, 4):  # The fourth is how opaque the color is.
+        return _of_colors([(name, ",".join(color[:3])) for _, name, color in parts])
+    numbers = [int(number) for first, _, last in parts for number in (*first, *last)]
+    in_order = all(one < other for one, other in pairwise(numbers))
+    # `Boeing 707` is a name.
+    counted = numbers == list(range(numbers[0], numbers[0] + len(numbers))) and numbers[0] < 2 if numbers else False
+    if before + behind != 1 or not in_order or (behind and not counted):
+        return {}
+    names = [name for _, name, _ in parts]
+    return dict(zip(names, map(str, numbers), strict=True)) if len(set(names)) == len(names) else {}
 
 
 def _of_items(items: Sequence[str], file: str) -> dict[str, str]:

@@ -102,9 +102,7 @@ class BeamConfig(Section):
 
     PATH: ClassVar[str] = "beam"
 
-    options: tuple[str, ...] = option(
-        (), form=_BEAM_OPTION, help="Options of all components, such as `--direct_num_workers=4`."
-    )
+    options: tuple[str, ...] = option((), form=_BEAM_OPTION, help="Options of all components.")
     per_component: Mapping[str, tuple[str, ...]] = option(
         factory=dict, form=_BEAM_OPTION, help="Component -> its further options."
     )

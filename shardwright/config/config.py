@@ -127,8 +127,30 @@ class Config(Section):
         self._check_labels()
         check_learning(self.task, self.trainer.model, self.trainer.loss)
         check_texts(self.trainer.text, self.transform.text, self.loader.augment)
-        self._check_features()
-        _check_spans(self.input)
+        if self.features.preset == RLE_TEXT and (self.images.resize != KEEP or self.images.orientation == "apply"):
+            raise self.error(
+                "features.preset",
+                "rle_text keeps the masks as the source has them, and images.resize or orientation moves the pixels",
+                "Use another preset, or leave the pixels where they are.",
+            )
+        if self.features.preset in (TFDS, KAGGLE_FLOWERS) and self.images.encoding in ("raw", "tensor"):
+            raise self.error(
+                "features.preset",
+                f"readers of {self.features.preset} decode JPEG and PNG, and images.encoding is {self.images.encoding}",
+                "Use another preset, or images.encoding: jpeg or png.",
+            )
+        # Here and not in the section: a recipe has the section without its paths.
+        paths = {"input.images": self.input.images, "input.labels.path": self.input.labels.path or ""}
+        spanned = [SpanPath.parse(option, path) is not None for option, path in paths.items()]
+        files = self.input.labels.files.values()
+        if files and any(SpanPath.parse("input.labels.path", path) for path in (paths["input.labels.path"], *files)):
+            problem = "names spans, and several files of annotations"
+            raise ConfigError("input.labels.path", problem, "Put the annotations of a span into one file.")
+        for name, choice in (("span", self.input.span), ("version", self.input.version)):
+            if choice != NEWEST and not any(spanned):
+                raise ConfigError(
+                    f"input.{name}", f"{choice!r}, but {' and '.join(paths)} name no spans", f"Remove input.{name}."
+                )
         if self.gate.skew is not None:
             self.gate.skew.shared(len(self.split.names) - 1 or 1)
         if self.evaluator.split not in self.split.names:
@@ -162,20 +184,6 @@ class Config(Section):
                 f"input.labels.rle.{name}", "the task classification has no masks", f"Remove input.labels.rle.{name}."
             )
 
-    def _check_features(self) -> None:
-        if self.features.preset == RLE_TEXT and (self.images.resize != KEEP or self.images.orientation == "apply"):
-            raise self.error(
-                "features.preset",
-                "rle_text keeps the masks as the source has them, and images.resize or orientation moves the pixels",
-                "Use another preset, or leave the pixels where they are.",
-            )
-        if self.features.preset in (TFDS, KAGGLE_FLOWERS) and self.images.encoding in ("raw", "tensor"):
-            raise self.error(
-                "features.preset",
-                f"readers of {self.features.preset} decode JPEG and PNG, and images.encoding is {self.images.encoding}",
-                "Use another preset, or images.encoding: jpeg or png.",
-            )
-
     def resolve(self, path: str) -> str:
         """Returns an absolute path; a relative one starts from `base`, and a URL stays as it is."""
         if is_remote(path):
@@ -191,18 +199,3 @@ class Config(Section):
         """
         shown = (section.name for section in fields(self) if section.metadata.get("published", True))
         return {name: published(plain_value(getattr(self, name)), os.path.abspath(self.base)) for name in shown}
-
-
-def _check_spans(section: InputConfig) -> None:
-    # Here and not in the section: a recipe has the section without its paths.
-    paths = {"input.images": section.images, "input.labels.path": section.labels.path or ""}
-    spanned = [SpanPath.parse(option, path) is not None for option, path in paths.items()]
-    files = section.labels.files.values()
-    if files and any(SpanPath.parse("input.labels.path", path) for path in (paths["input.labels.path"], *files)):
-        problem = "names spans, and several files of annotations"
-        raise ConfigError("input.labels.path", problem, "Put the annotations of a span into one file.")
-    for name, choice in (("span", section.span), ("version", section.version)):
-        if choice != NEWEST and not any(spanned):
-            raise ConfigError(
-                f"input.{name}", f"{choice!r}, but {' and '.join(paths)} name no spans", f"Remove input.{name}."
-            )

@@ -123,7 +123,15 @@ def _read(section: type[Any], raw: Mapping[str, Any]) -> Any:
             raise ConfigError(f"{section.PATH}.{name}", problem, "Give the value itself.")
     raw = plain_value(raw)
     if section is SplitConfig:
-        raw = _with_shares(raw)
+        shares = {
+            name: value
+            for name, value in raw.items()
+            if name not in keys_of(SplitConfig)
+            and not isinstance(value, bool)
+            and (isinstance(value, (int, float)) or (isinstance(value, str) and value.endswith("%")))
+        }
+        others = {name: value for name, value in raw.items() if name not in shares}
+        raw = {**others, "ratios": {**(others.get("ratios") or {}), **shares}} if shares else others
     check_keys(section, raw, section.PATH)
     if section is InputConfig:
         raw = input_options(raw, os.getcwd())
@@ -132,19 +140,6 @@ def _read(section: type[Any], raw: Mapping[str, Any]) -> Any:
     elif section is SplitConfig:
         raw = split_options(raw)[0]
     return parse_section(section, raw, section.PATH)
-
-
-def _with_shares(raw: Mapping[str, Any]) -> dict[str, Any]:
-    """Moves the shares of splits, which are options of `Split`, to `ratios`."""
-    shares = {
-        name: value
-        for name, value in raw.items()
-        if name not in keys_of(SplitConfig)
-        and not isinstance(value, bool)
-        and (isinstance(value, (int, float)) or (isinstance(value, str) and value.endswith("%")))
-    }
-    others = {name: value for name, value in raw.items() if name not in shares}
-    return {**others, "ratios": {**(others.get("ratios") or {}), **shares}} if shares else others
 
 
 def _name(section: type[Any]) -> str:
@@ -175,6 +170,7 @@ def _of_format(row: LabelFormat) -> Callable[..., LabelsConfig]:
     options = dict.fromkeys(option.partition(".")[0] for option in row.options)
     runs = _OF_RUNS if "rle" in options else ()
     names = [*(["path"] if row.path else []), *runs, *options, *(["orientation"] if row.has_masks else [])]
+    names += ["confirmed"] if row.path else []
     names.sort(key=lambda name: name not in ("path", "columns" if not row.path else ""))
     fields = {one.name: one for section in (LabelsConfig, RleConfig) for one in dataclasses.fields(section)}
     parameters = [

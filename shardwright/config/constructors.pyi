@@ -117,8 +117,8 @@ def Images(
 
     Args:
         verify: `header` checks the header of a file. `full` also decodes it, rejects files that cannot be decoded, and adds the features `image/hash/*` and `image/quality/*`.
-        max_pixels: Larger images are rejected before decoding; `200MP` works, too.
-        max_bytes: Larger files are rejected unread; `1GB` works, too.
+        max_pixels: Larger images are rejected before decoding.
+        max_bytes: Larger files are rejected unread.
         orientation: `apply` turns images as their Exif orientation states, and encodes these again.
         resize: How pixels are brought to `size`, after that turn.
         size: `[height, width]`; one number for `longest_side`.
@@ -143,7 +143,7 @@ def Duplicates(
         exact: Files of the same bytes: `keep` all, keep the `first` by key, or `fail`.
         pixels: Files of any format that display the same pixels: `keep`, `first` or `fail`. Needs `images.verify: full`.
         near: Images that look alike. Needs `images.verify: full`.
-        conflicts: Duplicates with different labels: `report` them, `reject` all of them, or `fail`.
+        conflicts: Duplicates with different labels: `report` them where they are at most a tenth of the images, `keep` any number, `reject` all of them, or `fail`.
     """
 
 def Split(
@@ -173,7 +173,7 @@ def Split(
         from_column: Column of the table of labels with the split of each image, for `method: predefined`.
         from_lists: Split -> file with the keys of its images, for `method: predefined`.
         unlisted_images: Split of the images that have none in the input, for `method: predefined`; `fail` stops the run.
-        keep_from: Earlier dataset, whose images stay in their splits: only new images are divided. `blessed` is the dataset of the baseline model.
+        keep_from: Earlier dataset, whose images stay in their splits: only new images are divided. `blessed` is the dataset of the last pushed model.
         **shares: share of a split by its name, as in `ratios`: `train=0.8`.
     """
 
@@ -213,7 +213,7 @@ def Rejects(max_fraction: float | str = 0.01) -> RejectsConfig:
     Images that `input.unlisted_images: reject` leaves out are not counted.
 
     Args:
-        max_fraction: Share of the inputs that may be rejected, rounded down; `1%` works, too.
+        max_fraction: Share of the inputs that may be rejected, rounded down.
     """
 
 def Transform(
@@ -407,7 +407,7 @@ def Drift(
     """Comparison of the images with an earlier dataset.
 
     Args:
-        reference: A dataset, folder or URL; relative paths start from the folder the command is called in. `blessed` stands for the dataset of the baseline model (`shardwright.ingest.baseline`) in configurations of `shardwright run` and `shardwright compile`; in a TFX pipeline of your own give a path.
+        reference: A dataset, folder or URL. `blessed`, for `shardwright run` and `shardwright compile`, is the dataset of the last pushed model; in a TFX pipeline of your own, give a path.
         images: How many of each dataset are compared.
         alpha: Chance of a false alarm. Less than 5e-05 needs `ignore: [embedding]`.
         ignore: Measures that may change.
@@ -444,6 +444,7 @@ def LabelCsv(
     key_regex: str | None = None,
     multi_label: bool | None = None,
     separator: str | None = None,
+    confirmed: Sequence[str] = [],
 ) -> LabelsConfig:
     """Returns labels that are classes in a CSV, one or several for each image.
 
@@ -454,6 +455,7 @@ def LabelCsv(
         key_regex: Regular expression for sets whose rows name images by parts of their paths: searched in the path below the image folder. The matches of its groups, joined by `_`, are the image's name. For `mask_images` this is what the group `image` of `regex` must find in the mask's path.
         multi_label: An image may have several classes; detected by default.
         separator: Separator of several classes in one field; empty: a field is one class. Detected by default.
+        confirmed: Facts that you have checked, and that would otherwise stop the run: no image has an object (`no_objects`); coordinates are of the images that are there, in their frame (`this_frame`); boxes and areas differ from the outlines next to them (`own_boxes`); annotations or lists name images that are not there (`absent_images`); the annotations of a split or a relabel have other classes (`other_classes`); objects have scores, as a model writes them (`predictions`); all images have the same mask of a pixel or two (`same_masks`); a table has other classes than the folders of its images (`other_folders`).
     """
 
 def RleCsv(
@@ -467,6 +469,7 @@ def RleCsv(
     key_regex: str | None = None,
     rle: RleConfig | Mapping[str, Any] | None = None,
     orientation: str = "auto",
+    confirmed: Sequence[str] = [],
 ) -> LabelsConfig:
     """Returns labels that are run lengths in a CSV, a row for each mask.
 
@@ -480,6 +483,7 @@ def RleCsv(
         key_regex: Regular expression for sets whose rows name images by parts of their paths: searched in the path below the image folder. The matches of its groups, joined by `_`, are the image's name. For `mask_images` this is what the group `image` of `regex` must find in the mask's path.
         rle: Form of run lengths in a table.
         orientation: Whether masks and boxes belong to the `stored` pixels or to the picture as `displayed`, turned by Exif. `auto` goes by the stated size if only one fits, else `displayed`.
+        confirmed: Facts that you have checked, and that would otherwise stop the run: no image has an object (`no_objects`); coordinates are of the images that are there, in their frame (`this_frame`); boxes and areas differ from the outlines next to them (`own_boxes`); annotations or lists name images that are not there (`absent_images`); the annotations of a split or a relabel have other classes (`other_classes`); objects have scores, as a model writes them (`predictions`); all images have the same mask of a pixel or two (`same_masks`); a table has other classes than the folders of its images (`other_folders`).
     """
 
 def Coco(
@@ -490,6 +494,7 @@ def Coco(
     polygons: str = "coco",
     beyond_image: str = "reject",
     orientation: str = "auto",
+    confirmed: Sequence[str] = [],
 ) -> LabelsConfig:
     """Returns labels that are a COCO instances file: polygons, run lengths, and with `boxes=True` boxes.
 
@@ -500,6 +505,7 @@ def Coco(
         polygons: How polygons become masks: `coco`, as `pycocotools` draws them, or `center`, the pixels whose center is inside.
         beyond_image: Boxes and outlines that reach beyond the image by more than 1 pixel and 0.5 % of its side: `reject` the image, or `clip` them at the border.
         orientation: Whether masks and boxes belong to the `stored` pixels or to the picture as `displayed`, turned by Exif. `auto` goes by the stated size if only one fits, else `displayed`.
+        confirmed: Facts that you have checked, and that would otherwise stop the run: no image has an object (`no_objects`); coordinates are of the images that are there, in their frame (`this_frame`); boxes and areas differ from the outlines next to them (`own_boxes`); annotations or lists name images that are not there (`absent_images`); the annotations of a split or a relabel have other classes (`other_classes`); objects have scores, as a model writes them (`predictions`); all images have the same mask of a pixel or two (`same_masks`); a table has other classes than the folders of its images (`other_folders`).
     """
 
 def MaskImages(
@@ -511,6 +517,7 @@ def MaskImages(
     values: str = "auto",
     threshold: int | Mapping[str, int] | None = None,
     orientation: str = "auto",
+    confirmed: Sequence[str] = [],
 ) -> LabelsConfig:
     """Returns labels that are mask images in a folder: indices, palettes, colors, or a file for each class.
 
@@ -522,6 +529,7 @@ def MaskImages(
         values: What a pixel of a mask image is: the `stored` number, such as the index of a palette, or what a viewer shows (`displayed`): the color of the palette, or gray if its colors are gray. Detected by default.
         threshold: For masks with soft edges or lossy compression: pixels from this value on are the class. A number such as 128, or with one class per file, class -> number.
         orientation: Whether masks and boxes belong to the `stored` pixels or to the picture as `displayed`, turned by Exif. `auto` goes by the stated size if only one fits, else `displayed`.
+        confirmed: Facts that you have checked, and that would otherwise stop the run: no image has an object (`no_objects`); coordinates are of the images that are there, in their frame (`this_frame`); boxes and areas differ from the outlines next to them (`own_boxes`); annotations or lists name images that are not there (`absent_images`); the annotations of a split or a relabel have other classes (`other_classes`); objects have scores, as a model writes them (`predictions`); all images have the same mask of a pixel or two (`same_masks`); a table has other classes than the folders of its images (`other_folders`).
     """
 
 def PascalVoc(
@@ -531,6 +539,7 @@ def PascalVoc(
     values: str = "auto",
     beyond_image: str = "reject",
     orientation: str = "auto",
+    confirmed: Sequence[str] = [],
 ) -> LabelsConfig:
     """Returns labels that are a folder of Pascal VOC: masks, boxes and lists of splits.
 
@@ -540,6 +549,7 @@ def PascalVoc(
         values: What a pixel of a mask image is: the `stored` number, such as the index of a palette, or what a viewer shows (`displayed`): the color of the palette, or gray if its colors are gray. Detected by default.
         beyond_image: Boxes and outlines that reach beyond the image by more than 1 pixel and 0.5 % of its side: `reject` the image, or `clip` them at the border.
         orientation: Whether masks and boxes belong to the `stored` pixels or to the picture as `displayed`, turned by Exif. `auto` goes by the stated size if only one fits, else `displayed`.
+        confirmed: Facts that you have checked, and that would otherwise stop the run: no image has an object (`no_objects`); coordinates are of the images that are there, in their frame (`this_frame`); boxes and areas differ from the outlines next to them (`own_boxes`); annotations or lists name images that are not there (`absent_images`); the annotations of a split or a relabel have other classes (`other_classes`); objects have scores, as a model writes them (`predictions`); all images have the same mask of a pixel or two (`same_masks`); a table has other classes than the folders of its images (`other_folders`).
     """
 
 def Captions(
@@ -548,6 +558,7 @@ def Captions(
     columns: Mapping[str, str] | None = None,
     features: str | Sequence[str] | Mapping[str, str] | None = None,
     key_regex: str | None = None,
+    confirmed: Sequence[str] = [],
 ) -> LabelsConfig:
     """Returns labels that are texts for each image, in a CSV, JSONL or COCO captions file.
 
@@ -556,6 +567,7 @@ def Captions(
         columns: Roles of columns: `{image: photo, label: kind, mask: rle}`. For TFRecords the columns are features, and `key` names an image.
         features: Further columns that become features `image/meta/<column>`: `auto` (all), `none`, a list, or column -> type (`auto`, `int`, `float`, `text`, `ints`, `floats`, `texts`). For `numbers` these are the columns of numbers, all by default.
         key_regex: Regular expression for sets whose rows name images by parts of their paths: searched in the path below the image folder. The matches of its groups, joined by `_`, are the image's name. For `mask_images` this is what the group `image` of `regex` must find in the mask's path.
+        confirmed: Facts that you have checked, and that would otherwise stop the run: no image has an object (`no_objects`); coordinates are of the images that are there, in their frame (`this_frame`); boxes and areas differ from the outlines next to them (`own_boxes`); annotations or lists name images that are not there (`absent_images`); the annotations of a split or a relabel have other classes (`other_classes`); objects have scores, as a model writes them (`predictions`); all images have the same mask of a pixel or two (`same_masks`); a table has other classes than the folders of its images (`other_folders`).
     """
 
 def Numbers(
@@ -564,6 +576,7 @@ def Numbers(
     columns: Mapping[str, str] | None = None,
     features: str | Sequence[str] | Mapping[str, str] | None = None,
     key_regex: str | None = None,
+    confirmed: Sequence[str] = [],
 ) -> LabelsConfig:
     """Returns labels that are numbers for each image and no classes, in a CSV or JSONL file.
 
@@ -572,6 +585,7 @@ def Numbers(
         columns: Roles of columns: `{image: photo, label: kind, mask: rle}`. For TFRecords the columns are features, and `key` names an image.
         features: Further columns that become features `image/meta/<column>`: `auto` (all), `none`, a list, or column -> type (`auto`, `int`, `float`, `text`, `ints`, `floats`, `texts`). For `numbers` these are the columns of numbers, all by default.
         key_regex: Regular expression for sets whose rows name images by parts of their paths: searched in the path below the image folder. The matches of its groups, joined by `_`, are the image's name. For `mask_images` this is what the group `image` of `regex` must find in the mask's path.
+        confirmed: Facts that you have checked, and that would otherwise stop the run: no image has an object (`no_objects`); coordinates are of the images that are there, in their frame (`this_frame`); boxes and areas differ from the outlines next to them (`own_boxes`); annotations or lists name images that are not there (`absent_images`); the annotations of a split or a relabel have other classes (`other_classes`); objects have scores, as a model writes them (`predictions`); all images have the same mask of a pixel or two (`same_masks`); a table has other classes than the folders of its images (`other_folders`).
     """
 
 def Unlabeled() -> LabelsConfig:
@@ -611,6 +625,7 @@ def Yolo(
     polygons: str = "coco",
     beyond_image: str = "reject",
     orientation: str = "auto",
+    confirmed: Sequence[str] = [],
 ) -> LabelsConfig:
     """Returns labels that are YOLO's text files of boxes or polygons: their folder, or the YAML file of the set.
 
@@ -621,6 +636,7 @@ def Yolo(
         polygons: How polygons become masks: `coco`, as `pycocotools` draws them, or `center`, the pixels whose center is inside.
         beyond_image: Boxes and outlines that reach beyond the image by more than 1 pixel and 0.5 % of its side: `reject` the image, or `clip` them at the border.
         orientation: Whether masks and boxes belong to the `stored` pixels or to the picture as `displayed`, turned by Exif. `auto` goes by the stated size if only one fits, else `displayed`.
+        confirmed: Facts that you have checked, and that would otherwise stop the run: no image has an object (`no_objects`); coordinates are of the images that are there, in their frame (`this_frame`); boxes and areas differ from the outlines next to them (`own_boxes`); annotations or lists name images that are not there (`absent_images`); the annotations of a split or a relabel have other classes (`other_classes`); objects have scores, as a model writes them (`predictions`); all images have the same mask of a pixel or two (`same_masks`); a table has other classes than the folders of its images (`other_folders`).
     """
 
 def LabelMe(
@@ -631,6 +647,7 @@ def LabelMe(
     polygons: str = "coco",
     beyond_image: str = "reject",
     orientation: str = "auto",
+    confirmed: Sequence[str] = [],
 ) -> LabelsConfig:
     """Returns labels that are LabelMe's JSON files, one for each image, in a folder.
 
@@ -641,6 +658,7 @@ def LabelMe(
         polygons: How polygons become masks: `coco`, as `pycocotools` draws them, or `center`, the pixels whose center is inside.
         beyond_image: Boxes and outlines that reach beyond the image by more than 1 pixel and 0.5 % of its side: `reject` the image, or `clip` them at the border.
         orientation: Whether masks and boxes belong to the `stored` pixels or to the picture as `displayed`, turned by Exif. `auto` goes by the stated size if only one fits, else `displayed`.
+        confirmed: Facts that you have checked, and that would otherwise stop the run: no image has an object (`no_objects`); coordinates are of the images that are there, in their frame (`this_frame`); boxes and areas differ from the outlines next to them (`own_boxes`); annotations or lists name images that are not there (`absent_images`); the annotations of a split or a relabel have other classes (`other_classes`); objects have scores, as a model writes them (`predictions`); all images have the same mask of a pixel or two (`same_masks`); a table has other classes than the folders of its images (`other_folders`).
     """
 
 def Cvat(
@@ -651,6 +669,7 @@ def Cvat(
     polygons: str = "coco",
     beyond_image: str = "reject",
     orientation: str = "auto",
+    confirmed: Sequence[str] = [],
 ) -> LabelsConfig:
     """Returns labels that are one XML file, 'CVAT for images 1.1'.
 
@@ -661,6 +680,7 @@ def Cvat(
         polygons: How polygons become masks: `coco`, as `pycocotools` draws them, or `center`, the pixels whose center is inside.
         beyond_image: Boxes and outlines that reach beyond the image by more than 1 pixel and 0.5 % of its side: `reject` the image, or `clip` them at the border.
         orientation: Whether masks and boxes belong to the `stored` pixels or to the picture as `displayed`, turned by Exif. `auto` goes by the stated size if only one fits, else `displayed`.
+        confirmed: Facts that you have checked, and that would otherwise stop the run: no image has an object (`no_objects`); coordinates are of the images that are there, in their frame (`this_frame`); boxes and areas differ from the outlines next to them (`own_boxes`); annotations or lists name images that are not there (`absent_images`); the annotations of a split or a relabel have other classes (`other_classes`); objects have scores, as a model writes them (`predictions`); all images have the same mask of a pixel or two (`same_masks`); a table has other classes than the folders of its images (`other_folders`).
     """
 
 def Datumaro(
@@ -671,6 +691,7 @@ def Datumaro(
     polygons: str = "coco",
     beyond_image: str = "reject",
     orientation: str = "auto",
+    confirmed: Sequence[str] = [],
 ) -> LabelsConfig:
     """Returns labels that are Datumaro's JSON, which CVAT exports, too: polygons, masks, boxes, ellipses, labels.
 
@@ -681,6 +702,7 @@ def Datumaro(
         polygons: How polygons become masks: `coco`, as `pycocotools` draws them, or `center`, the pixels whose center is inside.
         beyond_image: Boxes and outlines that reach beyond the image by more than 1 pixel and 0.5 % of its side: `reject` the image, or `clip` them at the border.
         orientation: Whether masks and boxes belong to the `stored` pixels or to the picture as `displayed`, turned by Exif. `auto` goes by the stated size if only one fits, else `displayed`.
+        confirmed: Facts that you have checked, and that would otherwise stop the run: no image has an object (`no_objects`); coordinates are of the images that are there, in their frame (`this_frame`); boxes and areas differ from the outlines next to them (`own_boxes`); annotations or lists name images that are not there (`absent_images`); the annotations of a split or a relabel have other classes (`other_classes`); objects have scores, as a model writes them (`predictions`); all images have the same mask of a pixel or two (`same_masks`); a table has other classes than the folders of its images (`other_folders`).
     """
 
 def LabelStudio(
@@ -691,6 +713,7 @@ def LabelStudio(
     polygons: str = "coco",
     beyond_image: str = "reject",
     orientation: str = "auto",
+    confirmed: Sequence[str] = [],
 ) -> LabelsConfig:
     """Returns labels that are Label Studio's JSON: polygons, boxes, ellipses, brush strokes, choices.
 
@@ -701,6 +724,7 @@ def LabelStudio(
         polygons: How polygons become masks: `coco`, as `pycocotools` draws them, or `center`, the pixels whose center is inside.
         beyond_image: Boxes and outlines that reach beyond the image by more than 1 pixel and 0.5 % of its side: `reject` the image, or `clip` them at the border.
         orientation: Whether masks and boxes belong to the `stored` pixels or to the picture as `displayed`, turned by Exif. `auto` goes by the stated size if only one fits, else `displayed`.
+        confirmed: Facts that you have checked, and that would otherwise stop the run: no image has an object (`no_objects`); coordinates are of the images that are there, in their frame (`this_frame`); boxes and areas differ from the outlines next to them (`own_boxes`); annotations or lists name images that are not there (`absent_images`); the annotations of a split or a relabel have other classes (`other_classes`); objects have scores, as a model writes them (`predictions`); all images have the same mask of a pixel or two (`same_masks`); a table has other classes than the folders of its images (`other_folders`).
     """
 
 def Via(
@@ -712,6 +736,7 @@ def Via(
     polygons: str = "coco",
     beyond_image: str = "reject",
     orientation: str = "auto",
+    confirmed: Sequence[str] = [],
 ) -> LabelsConfig:
     """Returns labels that are the JSON or CSV of VIA 2; `columns={"label": NAME}` names the attribute of the class.
 
@@ -723,6 +748,7 @@ def Via(
         polygons: How polygons become masks: `coco`, as `pycocotools` draws them, or `center`, the pixels whose center is inside.
         beyond_image: Boxes and outlines that reach beyond the image by more than 1 pixel and 0.5 % of its side: `reject` the image, or `clip` them at the border.
         orientation: Whether masks and boxes belong to the `stored` pixels or to the picture as `displayed`, turned by Exif. `auto` goes by the stated size if only one fits, else `displayed`.
+        confirmed: Facts that you have checked, and that would otherwise stop the run: no image has an object (`no_objects`); coordinates are of the images that are there, in their frame (`this_frame`); boxes and areas differ from the outlines next to them (`own_boxes`); annotations or lists name images that are not there (`absent_images`); the annotations of a split or a relabel have other classes (`other_classes`); objects have scores, as a model writes them (`predictions`); all images have the same mask of a pixel or two (`same_masks`); a table has other classes than the folders of its images (`other_folders`).
     """
 
 def VocBoxes(
@@ -733,6 +759,7 @@ def VocBoxes(
     polygons: str = "coco",
     beyond_image: str = "reject",
     orientation: str = "auto",
+    confirmed: Sequence[str] = [],
 ) -> LabelsConfig:
     """Returns labels that are a folder of Pascal VOC's XML files, boxes without masks.
 
@@ -743,6 +770,7 @@ def VocBoxes(
         polygons: How polygons become masks: `coco`, as `pycocotools` draws them, or `center`, the pixels whose center is inside.
         beyond_image: Boxes and outlines that reach beyond the image by more than 1 pixel and 0.5 % of its side: `reject` the image, or `clip` them at the border.
         orientation: Whether masks and boxes belong to the `stored` pixels or to the picture as `displayed`, turned by Exif. `auto` goes by the stated size if only one fits, else `displayed`.
+        confirmed: Facts that you have checked, and that would otherwise stop the run: no image has an object (`no_objects`); coordinates are of the images that are there, in their frame (`this_frame`); boxes and areas differ from the outlines next to them (`own_boxes`); annotations or lists name images that are not there (`absent_images`); the annotations of a split or a relabel have other classes (`other_classes`); objects have scores, as a model writes them (`predictions`); all images have the same mask of a pixel or two (`same_masks`); a table has other classes than the folders of its images (`other_folders`).
     """
 
 def Supervisely(
@@ -753,6 +781,7 @@ def Supervisely(
     polygons: str = "coco",
     beyond_image: str = "reject",
     orientation: str = "auto",
+    confirmed: Sequence[str] = [],
 ) -> LabelsConfig:
     """Returns labels that are a project of Supervisely: bitmaps, polygons, rectangles and tags.
 
@@ -763,6 +792,7 @@ def Supervisely(
         polygons: How polygons become masks: `coco`, as `pycocotools` draws them, or `center`, the pixels whose center is inside.
         beyond_image: Boxes and outlines that reach beyond the image by more than 1 pixel and 0.5 % of its side: `reject` the image, or `clip` them at the border.
         orientation: Whether masks and boxes belong to the `stored` pixels or to the picture as `displayed`, turned by Exif. `auto` goes by the stated size if only one fits, else `displayed`.
+        confirmed: Facts that you have checked, and that would otherwise stop the run: no image has an object (`no_objects`); coordinates are of the images that are there, in their frame (`this_frame`); boxes and areas differ from the outlines next to them (`own_boxes`); annotations or lists name images that are not there (`absent_images`); the annotations of a split or a relabel have other classes (`other_classes`); objects have scores, as a model writes them (`predictions`); all images have the same mask of a pixel or two (`same_masks`); a table has other classes than the folders of its images (`other_folders`).
     """
 
 def OpenImages(
@@ -773,6 +803,7 @@ def OpenImages(
     polygons: str = "coco",
     beyond_image: str = "reject",
     orientation: str = "auto",
+    confirmed: Sequence[str] = [],
 ) -> LabelsConfig:
     """Returns labels that are a CSV of Open Images: boxes, classes of images, or masks in PNG files next to it.
 
@@ -783,6 +814,7 @@ def OpenImages(
         polygons: How polygons become masks: `coco`, as `pycocotools` draws them, or `center`, the pixels whose center is inside.
         beyond_image: Boxes and outlines that reach beyond the image by more than 1 pixel and 0.5 % of its side: `reject` the image, or `clip` them at the border.
         orientation: Whether masks and boxes belong to the `stored` pixels or to the picture as `displayed`, turned by Exif. `auto` goes by the stated size if only one fits, else `displayed`.
+        confirmed: Facts that you have checked, and that would otherwise stop the run: no image has an object (`no_objects`); coordinates are of the images that are there, in their frame (`this_frame`); boxes and areas differ from the outlines next to them (`own_boxes`); annotations or lists name images that are not there (`absent_images`); the annotations of a split or a relabel have other classes (`other_classes`); objects have scores, as a model writes them (`predictions`); all images have the same mask of a pixel or two (`same_masks`); a table has other classes than the folders of its images (`other_folders`).
     """
 
 def BoxCsv(
@@ -794,6 +826,7 @@ def BoxCsv(
     polygons: str = "coco",
     beyond_image: str = "reject",
     orientation: str = "auto",
+    confirmed: Sequence[str] = [],
 ) -> LabelsConfig:
     """Returns labels that are a CSV with a row for each box: image, class, and four edges or a corner and a size.
 
@@ -805,6 +838,7 @@ def BoxCsv(
         polygons: How polygons become masks: `coco`, as `pycocotools` draws them, or `center`, the pixels whose center is inside.
         beyond_image: Boxes and outlines that reach beyond the image by more than 1 pixel and 0.5 % of its side: `reject` the image, or `clip` them at the border.
         orientation: Whether masks and boxes belong to the `stored` pixels or to the picture as `displayed`, turned by Exif. `auto` goes by the stated size if only one fits, else `displayed`.
+        confirmed: Facts that you have checked, and that would otherwise stop the run: no image has an object (`no_objects`); coordinates are of the images that are there, in their frame (`this_frame`); boxes and areas differ from the outlines next to them (`own_boxes`); annotations or lists name images that are not there (`absent_images`); the annotations of a split or a relabel have other classes (`other_classes`); objects have scores, as a model writes them (`predictions`); all images have the same mask of a pixel or two (`same_masks`); a table has other classes than the folders of its images (`other_folders`).
     """
 
 def Panoptic(
@@ -815,6 +849,7 @@ def Panoptic(
     polygons: str = "coco",
     beyond_image: str = "reject",
     orientation: str = "auto",
+    confirmed: Sequence[str] = [],
 ) -> LabelsConfig:
     """Returns labels that are a COCO panoptic file; its PNGs are in the folder of the same name next to it.
 
@@ -825,6 +860,7 @@ def Panoptic(
         polygons: How polygons become masks: `coco`, as `pycocotools` draws them, or `center`, the pixels whose center is inside.
         beyond_image: Boxes and outlines that reach beyond the image by more than 1 pixel and 0.5 % of its side: `reject` the image, or `clip` them at the border.
         orientation: Whether masks and boxes belong to the `stored` pixels or to the picture as `displayed`, turned by Exif. `auto` goes by the stated size if only one fits, else `displayed`.
+        confirmed: Facts that you have checked, and that would otherwise stop the run: no image has an object (`no_objects`); coordinates are of the images that are there, in their frame (`this_frame`); boxes and areas differ from the outlines next to them (`own_boxes`); annotations or lists name images that are not there (`absent_images`); the annotations of a split or a relabel have other classes (`other_classes`); objects have scores, as a model writes them (`predictions`); all images have the same mask of a pixel or two (`same_masks`); a table has other classes than the folders of its images (`other_folders`).
     """
 
 def VertexJsonl(
@@ -835,6 +871,7 @@ def VertexJsonl(
     polygons: str = "coco",
     beyond_image: str = "reject",
     orientation: str = "auto",
+    confirmed: Sequence[str] = [],
 ) -> LabelsConfig:
     """Returns labels that are JSON lines of Vertex AI: classes or boxes.
 
@@ -845,6 +882,7 @@ def VertexJsonl(
         polygons: How polygons become masks: `coco`, as `pycocotools` draws them, or `center`, the pixels whose center is inside.
         beyond_image: Boxes and outlines that reach beyond the image by more than 1 pixel and 0.5 % of its side: `reject` the image, or `clip` them at the border.
         orientation: Whether masks and boxes belong to the `stored` pixels or to the picture as `displayed`, turned by Exif. `auto` goes by the stated size if only one fits, else `displayed`.
+        confirmed: Facts that you have checked, and that would otherwise stop the run: no image has an object (`no_objects`); coordinates are of the images that are there, in their frame (`this_frame`); boxes and areas differ from the outlines next to them (`own_boxes`); annotations or lists name images that are not there (`absent_images`); the annotations of a split or a relabel have other classes (`other_classes`); objects have scores, as a model writes them (`predictions`); all images have the same mask of a pixel or two (`same_masks`); a table has other classes than the folders of its images (`other_folders`).
     """
 
 def Labelbox(
@@ -855,6 +893,7 @@ def Labelbox(
     polygons: str = "coco",
     beyond_image: str = "reject",
     orientation: str = "auto",
+    confirmed: Sequence[str] = [],
 ) -> LabelsConfig:
     """Returns labels that are Labelbox's export as JSON lines: polygons, boxes and classifications.
 
@@ -865,6 +904,7 @@ def Labelbox(
         polygons: How polygons become masks: `coco`, as `pycocotools` draws them, or `center`, the pixels whose center is inside.
         beyond_image: Boxes and outlines that reach beyond the image by more than 1 pixel and 0.5 % of its side: `reject` the image, or `clip` them at the border.
         orientation: Whether masks and boxes belong to the `stored` pixels or to the picture as `displayed`, turned by Exif. `auto` goes by the stated size if only one fits, else `displayed`.
+        confirmed: Facts that you have checked, and that would otherwise stop the run: no image has an object (`no_objects`); coordinates are of the images that are there, in their frame (`this_frame`); boxes and areas differ from the outlines next to them (`own_boxes`); annotations or lists name images that are not there (`absent_images`); the annotations of a split or a relabel have other classes (`other_classes`); objects have scores, as a model writes them (`predictions`); all images have the same mask of a pixel or two (`same_masks`); a table has other classes than the folders of its images (`other_folders`).
     """
 
 def LabelJsonl(
@@ -876,6 +916,7 @@ def LabelJsonl(
     polygons: str = "coco",
     beyond_image: str = "reject",
     orientation: str = "auto",
+    confirmed: Sequence[str] = [],
 ) -> LabelsConfig:
     """Returns labels that are JSON lines with the class of each image, or with boxes, as Hugging Face writes them.
 
@@ -887,4 +928,5 @@ def LabelJsonl(
         polygons: How polygons become masks: `coco`, as `pycocotools` draws them, or `center`, the pixels whose center is inside.
         beyond_image: Boxes and outlines that reach beyond the image by more than 1 pixel and 0.5 % of its side: `reject` the image, or `clip` them at the border.
         orientation: Whether masks and boxes belong to the `stored` pixels or to the picture as `displayed`, turned by Exif. `auto` goes by the stated size if only one fits, else `displayed`.
+        confirmed: Facts that you have checked, and that would otherwise stop the run: no image has an object (`no_objects`); coordinates are of the images that are there, in their frame (`this_frame`); boxes and areas differ from the outlines next to them (`own_boxes`); annotations or lists name images that are not there (`absent_images`); the annotations of a split or a relabel have other classes (`other_classes`); objects have scores, as a model writes them (`predictions`); all images have the same mask of a pixel or two (`same_masks`); a table has other classes than the folders of its images (`other_folders`).
     """

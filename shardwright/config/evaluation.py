@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from shardwright.config.options import Pattern, Section, between, option
 
@@ -40,14 +40,6 @@ MEASURES = (
 )
 
 
-def _number(of: str) -> Any:
-    return option(2000, least=20, help=f"How many of each {of} are compared.")
-
-
-def _chance(more: str) -> Any:
-    return option(ALPHA, least=1e-6, most=_MOST_ALPHA, help=f"Chance of a false alarm{more}")
-
-
 class _Comparison(Section):
     alpha: float
     ignore: tuple[str, ...]
@@ -66,12 +58,16 @@ class DriftConfig(_Comparison):
     PATH: ClassVar[str] = "gate.drift"
 
     reference: str = option(
-        help="A dataset, folder or URL; relative paths start from the folder the command is called in. `blessed` "
-        "stands for the dataset of the baseline model (`shardwright.ingest.baseline`) in configurations of "
-        "`shardwright run` and `shardwright compile`; in a TFX pipeline of your own give a path."
+        help="A dataset, folder or URL. `blessed`, for `shardwright run` and `shardwright compile`, is the dataset of "
+        "the last pushed model; in a TFX pipeline of your own, give a path."
     )
-    images: int = _number("dataset")
-    alpha: float = _chance(". Less than 5e-05 needs `ignore: [embedding]`.")
+    images: int = option(2000, least=20, help="How many of each dataset are compared.")
+    alpha: float = option(
+        ALPHA,
+        least=1e-6,
+        most=_MOST_ALPHA,
+        help="Chance of a false alarm. Less than 5e-05 needs `ignore: [embedding]`.",
+    )
     ignore: tuple[str, ...] = option((), choices=MEASURES, help="Measures that may change.")
 
     def check(self, path: str) -> None:
@@ -87,8 +83,14 @@ class SkewConfig(_Comparison):
 
     PATH: ClassVar[str] = "gate.skew"
 
-    images: int = _number("split")
-    alpha: float = _chance(", shared by all comparisons; less than 5e-05 for each needs `ignore: [embedding]`.")
+    images: int = option(2000, least=20, help="How many of each split are compared.")
+    alpha: float = option(
+        ALPHA,
+        least=1e-6,
+        most=_MOST_ALPHA,
+        help="Chance of a false alarm, shared by all comparisons; less than 5e-05 for each needs `ignore: "
+        "[embedding]`.",
+    )
     ignore: tuple[str, ...] = option((), choices=MEASURES, help="Measures that may differ.")
 
     def shared(self, comparisons: int) -> float:

@@ -42,14 +42,14 @@ class ImagesConfig(Section):
         200_000_000,
         least=1,
         form=PIXELS,
-        help="Larger images are rejected before decoding; `200MP` works, too.",
+        help="Larger images are rejected before decoding.",
     )
     max_bytes: int = option(
         1 << 30,
         least=1,
         most=_MOST_BYTES,
         form=BYTES,
-        help="Larger files are rejected unread; `1GB` works, too.",
+        help="Larger files are rejected unread.",
     )
     orientation: str = option(
         KEEP,
@@ -174,8 +174,9 @@ class DuplicatesConfig(Section):
     near: NearConfig | None = option(None, help="Images that look alike. Needs `images.verify: full`.")
     conflicts: str = option(
         REPORT,
-        choices=(REPORT, REJECT, FAIL),
-        help="Duplicates with different labels: `report` them, `reject` all of them, or `fail`.",
+        choices=(REPORT, REJECT, FAIL, KEEP),
+        help="Duplicates with different labels: `report` them where they are at most a tenth of the images, `keep` any "
+        "number, `reject` all of them, or `fail`.",
     )
 
     @property

@@ -11,7 +11,7 @@ from shardwright import label_formats
 from shardwright.config.limited_pattern import groups_of
 from shardwright.config.options import Section, one_of, option
 from shardwright.config.parse_values import may_be_named
-from shardwright.errors import ConfigError
+from shardwright.errors import ConfigError, Reading
 from shardwright.label_formats import LabelFormat
 from shardwright.storage.spans import ALL as ALL_SPANS
 from shardwright.storage.spans import NEWEST, Choice
@@ -41,6 +41,11 @@ ROLES = ("image", "label", "mask", "image_label", "caption", "key")
 NEWEST_WINS, CONFLICT_FAILS, WITH_SPAN = NEWEST, "fail", "with_span"
 ON_CONFLICT = (NEWEST_WINS, CONFLICT_FAILS, WITH_SPAN)
 UNLISTED = ("auto", "empty", "unlabeled", "reject", "fail")
+# Facts about the data that would otherwise be a question, or an error.
+NO_OBJECTS, THIS_FRAME, OWN_BOXES = "no_objects", "this_frame", "own_boxes"
+ABSENT_IMAGES, OTHER_CLASSES, PREDICTIONS = "absent_images", "other_classes", "predictions"
+SAME_MASKS, OTHER_FOLDERS = "same_masks", "other_folders"
+FACTS = (NO_OBJECTS, THIS_FRAME, OWN_BOXES, ABSENT_IMAGES, OTHER_CLASSES, PREDICTIONS, SAME_MASKS, OTHER_FOLDERS)
 # The JSON Schema of options that the file may have in several forms, which `load` reads.
 _TEXTS: dict[str, Any] = {"type": "array", "items": {"type": "string"}}
 # A number or a color as a text.
@@ -223,6 +228,16 @@ class LabelsConfig(Section):
         help="Boxes and outlines that reach beyond the image by more than 1 pixel and 0.5 % of its side: `reject`"
         " the image, or `clip` them at the border.",
     )
+    confirmed: tuple[str, ...] = option(
+        (),
+        choices=FACTS,
+        help="Facts that you have checked, and that would otherwise stop the run: no image has an object "
+        "(`no_objects`); coordinates are of the images that are there, in their frame (`this_frame`); boxes and areas "
+        "differ from the outlines next to them (`own_boxes`); annotations or lists name images that are not there "
+        "(`absent_images`); the annotations of a split or a relabel have other classes (`other_classes`); objects have "
+        "scores, as a model writes them (`predictions`); all images have the same mask of a pixel or two "
+        "(`same_masks`); a table has other classes than the folders of its images (`other_folders`).",
+    )
 
     def check(self, path: str) -> None:
         """Refuses options that the formats which may be meant do not use."""
@@ -244,6 +259,10 @@ class LabelsConfig(Section):
                 raise self._not_used(name, meant)
         self._check_values()
 
+    def confirming(self, fact: str, meaning: str) -> Reading:
+        """Returns the reading of an input by which a fact is right, for a question about it."""
+        return Reading(meaning, {f"{self.PATH}.confirmed": [*self.confirmed, fact]}, asked=True)
+
     @property
     def given(self) -> list[str]:
         """Names of the options below `input.labels` that are not the defaults, and depend on the format."""
@@ -252,7 +271,7 @@ class LabelsConfig(Section):
             value = self.rle.given if one.name == "rle" else getattr(self, one.name)
             if one.name in ("columns", "rle"):
                 names += [f"{one.name}.{part}" for part in value]
-            elif one.name not in ("format", "path", "files", "orientation"):
+            elif one.name not in ("format", "path", "files", "orientation", "confirmed"):
                 names += [one.name] if (bool(value) if isinstance(value, Mapping) else value != one.default) else []
         return names
 

@@ -130,7 +130,7 @@ class KubeflowConfig(Section):
     version: str | None = option(
         None,
         form=_VERSION,
-        help='Of Kubeflow Pipelines, such as `"2.5"`, if it is older than 2.14; by default a current one.',
+        help='Of Kubeflow Pipelines, such as `"2.5"`, if it is older than 2.16; by default a current one.',
     )
     retries: int = option(RETRIES, least=0, most=MOST_RETRIES, help="How often a failed task is retried.")
     image_parameter: bool = option(
@@ -145,7 +145,9 @@ class KubeflowConfig(Section):
         help="Folder on a volume or a bucket that replaces the one in `input` during a run; by default the same.",
     )
     push_directory: str | None = option(None, help="Folder of blessed models, on a volume.")
-    resources: Mapping[str, Resources] = option(factory=dict, help="Component -> resources of its pod.")
+    resources: Mapping[str, Resources] = option(
+        factory=dict, help="Component -> resources of its pod; by default none."
+    )
     node_selectors: Mapping[str, Mapping[str, str]] = option(
         factory=dict, help="Component -> labels of the nodes it may run on."
     )

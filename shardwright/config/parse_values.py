@@ -184,7 +184,14 @@ def _value(hint: Any, value: object, path: str, unit: Unit) -> Any:
     if origin is tuple:
         return _sequence(get_args(hint), value, path, unit)
     if origin is not None and issubclass(origin, Mapping):
-        return _mapping(get_args(hint)[1], value, path, unit)
+        if not isinstance(value, Mapping):
+            raise ConfigError(path, f"{value!r} is not a mapping", "Write keys and values below it.")
+        for key in value:
+            # A whole number is the name of a class, too.
+            if not isinstance(key, str) and (isinstance(key, bool) or not isinstance(key, int)):
+                problem = f"YAML does not read the key {_AS_READ.get(key, key)} as a text"
+                raise ConfigError(path, problem, "Put it in quotes.")
+        return {str(k): _value(get_args(hint)[1], v, f"{path}.{k}", unit) for k, v in value.items()}
     return parse_scalar(hint, value, path, unit)
 
 
@@ -198,18 +205,6 @@ def _sequence(args: tuple[Any, ...], value: object, path: str, unit: Unit) -> tu
     if len(value) != len(args):
         raise ConfigError(path, f"{value!r} has {len(value)} entries", f"Give {len(args)}.")
     return tuple(_value(a, v, f"{path}[{i}]", unit) for i, (a, v) in enumerate(zip(args, value, strict=True)))
-
-
-def _mapping(hint: Any, value: object, path: str, unit: Unit) -> types.MappingProxyType[str, Any] | dict[str, Any]:
-    if not isinstance(value, Mapping):
-        raise ConfigError(path, f"{value!r} is not a mapping", "Write keys and values below it.")
-    for key in value:
-        # A whole number is the name of a class, too.
-        if not isinstance(key, str) and (isinstance(key, bool) or not isinstance(key, int)):
-            raise ConfigError(
-                path, f"YAML does not read the key {_AS_READ.get(key, key)} as a text", "Put it in quotes."
-            )
-    return {str(k): _value(hint, v, f"{path}.{k}", unit) for k, v in value.items()}
 
 
 def parse_string(value: object, path: str) -> str:

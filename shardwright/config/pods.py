@@ -130,7 +130,9 @@ class JobSetConfig(Section):
     """The JobSet that trains on a slice of several hosts."""
 
     queue: str | None = option(None, form=NAME, help="Local queue of Kueue that admits it.")
-    service_account: str | None = option(None, form=NAME, help="Kubernetes service account of its pods.")
+    service_account: str | None = option(
+        None, form=NAME, help="Service account of its pods; by default that of the namespace."
+    )
     max_restarts: int = option(
         3,
         least=0,
@@ -152,7 +154,7 @@ class JobSetConfig(Section):
     )
     owned: bool = option(
         False,
-        help="Whether Kubernetes deletes it with the pod of its task, where a cluster keeps pods no longer than runs.",
+        help="Whether Kubernetes deletes it with the pod of its task, also where that pod's node is drained.",
     )
 
     def check(self, path: str) -> None:

@@ -60,21 +60,18 @@ def problems_of(raw: Mapping[str, Any], first: ConfigError) -> list[ConfigError]
         except ConfigError as error:
             if error.path in left_out:
                 break
-            if not any(_may_follow(error, path) for path in left_out):
+            # What concerns a section that lacks a key, or is below the key, or names it.
+            if not any(
+                path.startswith(f"{error.path}.")
+                or error.path.startswith(f"{path}.")
+                or re.search(rf"(?<![\w.]){re.escape(path)}(?!\w|\.\w)", f"{error.problem} {error.fix}")
+                for path in left_out
+            ):
                 errors.append(error)
             left_out.append(error.path)
         else:
             break
     return errors
-
-
-def _may_follow(error: ConfigError, left_out: str) -> bool:
-    """Returns whether an error concerns a section that lacks a key, or is below the key, or names it."""
-    return (
-        left_out.startswith(f"{error.path}.")
-        or error.path.startswith(f"{left_out}.")
-        or re.search(rf"(?<![\w.]){re.escape(left_out)}(?!\w|\.\w)", f"{error.problem} {error.fix}") is not None
-    )
 
 
 def _leave_out(raw: dict[str, Any], path: str) -> bool:

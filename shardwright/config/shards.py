@@ -139,5 +139,5 @@ class RejectsConfig(Section):
         0.01,
         least=0,
         most=1,
-        help="Share of the inputs that may be rejected, rounded down; `1%` works, too.",
+        help="Share of the inputs that may be rejected, rounded down.",
     )

@@ -95,7 +95,7 @@ class SplitConfig(Section):
     keep_from: str | None = option(
         None,
         help="Earlier dataset, whose images stay in their splits: only new images are divided. `blessed` is the "
-        "dataset of the baseline model.",
+        "dataset of the last pushed model.",
     )
 
     def check(self, path: str) -> None:
@@ -105,7 +105,18 @@ class SplitConfig(Section):
             object.__setattr__(self, "method", PREDEFINED)
         self._check_method()
         if self.method == "kfold":
-            self._share_folds()
+            if self.num_folds is None or self.fold_index is None:
+                missing = "num_folds" if self.num_folds is None else "fold_index"
+                raise self.error(missing, "missing", "Write e.g. {method: kfold, num_folds: 5, fold_index: 0}.")
+            between("split.fold_index", self.fold_index, 0, self.num_folds - 1)
+            rest = {name: share for name, share in self.ratios.items() if name not in ("train", "eval")}
+            left = 1 - sum(rest.values())
+            if left <= 0:
+                raise self.error(
+                    "ratios", f"the shares leave {left:g} for the folds", "Make them add up to less than 1."
+                )
+            folds = {"train": left * (self.num_folds - 1) / self.num_folds, "eval": left / self.num_folds}
+            object.__setattr__(self, "ratios", {**folds, **rest})
         if not self.ratios:
             raise self.error("ratios", "no splits", _EXAMPLE)
         for name, share in self.ratios.items():
@@ -151,18 +162,6 @@ class SplitConfig(Section):
                 "the folds of its images in train are not known, so stratified folds cannot be continued",
                 "Remove split.keep_from or split.stratify.",
             )
-
-    def _share_folds(self) -> None:
-        if self.num_folds is None or self.fold_index is None:
-            missing = "num_folds" if self.num_folds is None else "fold_index"
-            raise self.error(missing, "missing", "Write e.g. {method: kfold, num_folds: 5, fold_index: 0}.")
-        between("split.fold_index", self.fold_index, 0, self.num_folds - 1)
-        rest = {name: share for name, share in self.ratios.items() if name not in ("train", "eval")}
-        left = 1 - sum(rest.values())
-        if left <= 0:
-            raise self.error("ratios", f"the shares leave {left:g} for the folds", "Make them add up to less than 1.")
-        folds = {"train": left * (self.num_folds - 1) / self.num_folds, "eval": left / self.num_folds}
-        object.__setattr__(self, "ratios", {**folds, **rest})
 
 
 def split_word(text: str) -> str | None:

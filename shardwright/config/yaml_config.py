@@ -257,7 +257,15 @@ def split_options(raw: object) -> tuple[object, dict[str, str]]:
     options, renamed = dict(raw), dict[str, str]()
     for key in ("ratios", "from_lists"):
         if isinstance(options.get(key), Mapping):
-            options[key] = _with_eval(f"split.{key}", options[key], renamed)
+            path = f"split.{key}"
+            splits = options[key]
+            others = [name for name in splits if name in NAMES_OF_EVAL]
+            if (others and EVAL in splits) or len(others) > 1:
+                second = EVAL if EVAL in splits else others[1]
+                problem = f"is another name of {EVAL}, and {path}.{second} is given, too"
+                raise ConfigError(f"{path}.{others[0]}", problem, f"Give one of them, as {EVAL}.")
+            renamed.update(dict.fromkeys(others, EVAL))
+            options[key] = {EVAL if name in others else name: value for name, value in splits.items()}
     if str(options.get("unlisted_images")) in renamed:
         options["unlisted_images"] = EVAL
     if options.get("method") == "kfold" and isinstance(options.get("ratios"), Mapping):
@@ -269,14 +277,3 @@ def split_options(raw: object) -> tuple[object, dict[str, str]]:
         # `test: 0` puts all images into folds, while leaving it out means the default share.
         options["ratios"] = {name: share for name, share in options["ratios"].items() if share != 0}
     return options, renamed
-
-
-def _with_eval(path: str, splits: Mapping[Any, Any], renamed: dict[str, str]) -> dict[Any, Any]:
-    """Returns the splits with `eval` in place of another name of it, which is noted in `renamed`."""
-    others = [name for name in splits if name in NAMES_OF_EVAL]
-    if (others and EVAL in splits) or len(others) > 1:
-        second = EVAL if EVAL in splits else others[1]
-        problem = f"is another name of {EVAL}, and {path}.{second} is given, too"
-        raise ConfigError(f"{path}.{others[0]}", problem, f"Give one of them, as {EVAL}.")
-    renamed.update(dict.fromkeys(others, EVAL))
-    return {EVAL if name in others else name: value for name, value in splits.items()}

@@ -110,7 +110,14 @@ class StoredFeatures:
             ConfigError: the preset cannot hold such labels, `renamed` has a name that is not a feature of ours, or two
                 features would get one name.
         """
-        _check_name(preset, labels, section)
+        if preset == RLE_TEXT and labels != MASKS:
+            raise ConfigError(f"{section}.preset", "rle_text stores masks, and the input has none", "Use tf_vision.")
+        if preset == KAGGLE_FLOWERS and labels != SINGLE:
+            raise ConfigError(
+                f"{section}.preset",
+                f"kaggle_flowers stores one class an image, and the input's labels are of the kind {labels!r}",
+                "Use tf_vision or tfds.",
+            )
         stored = _PRESETS[preset](features, labels)
         if drawn:
             stored |= {name: _Stored(f"{name.removesuffix('/rle')}/png", "bytes", _PNG) for name, _ in _masks(features)}
@@ -173,7 +180,10 @@ class StoredFeatures:
             elif form == _SAME:
                 found[name] = features[ours]
             elif form == _PNG:
-                found[name] = _png(*_frame(features, ours))
+                # Eight bits, since decoders spread the 1 of a single bit to 255.
+                file = io.BytesIO()
+                Image.fromarray(draw(*_frame(features, ours))).save(file, "png")
+                found[name] = file.getvalue()
             else:
                 # The source's, or ours in the usual dialect; an empty one for an empty mask, as tables have it.
                 rows = (texts or {}).get(ours)
@@ -182,17 +192,6 @@ class StoredFeatures:
                     rows = [COLUMN_PAIRS.format(runs, height=height, width=width)]
                 found[name] = byte_strings([text.encode() for text in rows])
         return found
-
-
-def _check_name(preset: str, labels: str, section: str) -> None:
-    if preset == RLE_TEXT and labels != MASKS:
-        raise ConfigError(f"{section}.preset", "rle_text stores masks, and the input has none", "Use tf_vision.")
-    if preset == KAGGLE_FLOWERS and labels != SINGLE:
-        raise ConfigError(
-            f"{section}.preset",
-            f"kaggle_flowers stores one class an image, and the input's labels are of the kind {labels!r}",
-            "Use tf_vision or tfds.",
-        )
 
 
 def _tf_vision(features: Mapping[str, str], labels: str) -> dict[str, _Stored]:
@@ -244,13 +243,6 @@ def _masks(features: Iterable[str]) -> list[tuple[str, str]]:
 def _frame(features: Mapping[str, FeatureValue], name: str) -> tuple[Any, int, int]:
     runs = np.asarray(_numbers(features[name]), np.int64).reshape(-1, 2)
     return runs, _number(features[_HEIGHT]), _number(features[_WIDTH])
-
-
-def _png(runs: Any, height: int, width: int) -> bytes:
-    # Eight bits, since decoders spread the 1 of a single bit to 255.
-    file = io.BytesIO()
-    Image.fromarray(draw(runs, height, width)).save(file, "png")
-    return file.getvalue()
 
 
 def _numbers(value: FeatureValue) -> Any:

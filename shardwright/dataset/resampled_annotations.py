@@ -81,7 +81,15 @@ def resample_annotations(
     if boxes:
         features |= {name: typed(values) for name, values in move_boxes(boxes, plan).items()}
     if task == "segmentation":
-        area = _move_masks(example, features, classes, plan)
+        ignored = [IGNORED] if IGNORED not in classes and mask_feature(IGNORED) in example else []
+        names = [*classes, *ignored]
+        masks = stored_runs([np.asarray(parsed(example, mask_feature(name))) for name in names])
+        areas = []
+        for name, runs in zip(names, rle.resample_all(masks, plan), strict=True):
+            areas.append(rle.area(runs))
+            features[mask_feature(name)] = encode.ints(runs.reshape(-1))
+            features[mask_feature(name, AREA)] = areas[-1]
+        area = areas[: len(classes)]
         shown = [index for index, pixels in enumerate(area) if pixels]
         # A crop may cut a class off.
         features[_LABEL] = encode.ints(shown)
@@ -131,24 +139,6 @@ def parsed(example: Example, name: str) -> records.DecodedFeature:
     if isinstance(values, encode.EncodedFeature):
         raise TypeError(f"{name} is encoded, and must be parsed")
     return values
-
-
-def _move_masks(
-    example: Example,
-    features: dict[str, encode.FeatureValue],
-    classes: Sequence[str],
-    plan: Geometry,
-) -> list[int]:
-    """Puts the masks into the new frame; returns the area of each class."""
-    ignored = [IGNORED] if IGNORED not in classes and mask_feature(IGNORED) in example else []
-    names = [*classes, *ignored]
-    masks = stored_runs([np.asarray(parsed(example, mask_feature(name))) for name in names])
-    areas = []
-    for name, runs in zip(names, rle.resample_all(masks, plan), strict=True):
-        areas.append(rle.area(runs))
-        features[mask_feature(name)] = encode.ints(runs.reshape(-1))
-        features[mask_feature(name, AREA)] = areas[-1]
-    return areas[: len(classes)]
 
 
 def stored_runs(masks: Sequence[Sequence[int] | npt.NDArray[Any]]) -> list[rle.Runs]:

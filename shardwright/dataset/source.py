@@ -107,7 +107,10 @@ class DatasetSource(Sequence[dict[str, Any]]):
             image = stored_pixels(view, where, self._decode)
             item: dict[str, Any] = {"image": image, "key": keys[0] if keys else ""}
             if self._masks:
-                item["masks"] = self._drawn(view, *image.shape[:2])
+                drawn = [_mask(view.example.get(name), *image.shape[:2]) for name in self._masks]
+                item["masks"] = np.stack(drawn[: len(self._manifest.classes)], axis=-1)
+                for ignored in drawn[len(self._manifest.classes) :]:
+                    item["masks"][ignored > 0] = IGNORE_VALUE
                 item["labels"] = (item["masks"] == 1).any(axis=(0, 1)).astype(np.float32)
         except (ImageError, RleError, OSError, ValueError) as error:
             raise DatasetError(f"{where}: {error}. Run `shardwright verify` for a list of all damage.") from None
@@ -121,14 +124,6 @@ class DatasetSource(Sequence[dict[str, Any]]):
             item["boxes"] = np.stack(edges, axis=-1)
             item["box_labels"] = np.asarray([] if labels is None else labels, np.int64) - 1
         return item
-
-    def _drawn(self, view: ExampleView, height: int, width: int) -> Pixels:
-        """Returns the masks: 0 and 1, and `IGNORE_VALUE` in all classes of an ignored pixel."""
-        drawn = [_mask(view.example.get(name), height, width) for name in self._masks]
-        masks = np.stack(drawn[: len(self._manifest.classes)], axis=-1)
-        for ignored in drawn[len(self._manifest.classes) :]:
-            masks[ignored > 0] = IGNORE_VALUE
-        return masks
 
 
 def source(directory: str | os.PathLike[str], split: str, *, decode: Decode | None = None) -> DatasetSource:

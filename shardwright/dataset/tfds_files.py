@@ -51,10 +51,19 @@ def tfds_files(manifest: Manifest, *, labeled: bool) -> dict[str, str]:
         None where TFDS cannot name the shards: it knows their number and how many there are, not how many records
         each contains.
     """
-    templates = [_template(shards) for shards in _by_split(manifest).values()]
+    by_split = {split: [shard for shard in manifest.shards if shard.split == split] for split in manifest.splits}
+    templates = [_template(shards) for shards in by_split.values()]
     if None in templates or not templates:
         return {}
-    features = _features(manifest, labeled)
+    ours = {stored: name for name, stored in manifest.names.items()}
+    masks = {mask_feature(name): f"Mask of the class {name}" for name in manifest.classes} | (
+        {mask_feature(IGNORED): "Pixels that neither loss nor metric counts"} if manifest.ignores else {}
+    )
+    areas = {name.removesuffix(RLE) + AREA for name in masks}
+    features = {
+        stored: _feature(manifest, ours.get(stored, stored), stored, kind, labeled, masks, areas)
+        for stored, kind in sorted(manifest.features.items())
+    }
     structure = {**_typed("features_dict.FeaturesDict"), "featuresDict": {"features": features}}
     text = f"{manifest.task}, {manifest.kind}, fingerprint {manifest.fingerprint}."
     info: dict[str, Any] = {
@@ -69,7 +78,7 @@ def tfds_files(manifest: Manifest, *, labeled: bool) -> dict[str, str]:
                 "shardLengths": [str(shard.records) for shard in shards],
                 "numBytes": str(sum(shard.bytes for shard in shards)),
             }
-            for (split, shards), template in zip(_by_split(manifest).items(), templates, strict=True)
+            for (split, shards), template in zip(by_split.items(), templates, strict=True)
         ],
     }
     label = manifest.stored(_LABEL)
@@ -91,10 +100,6 @@ def tfds_files(manifest: Manifest, *, labeled: bool) -> dict[str, str]:
     return found
 
 
-def _by_split(manifest: Manifest) -> dict[str, list[ShardInfo]]:
-    return {split: [shard for shard in manifest.shards if shard.split == split] for split in manifest.splits}
-
-
 def _template(shards: Sequence[ShardInfo]) -> str | None:
     """Returns the template of the paths of a split's shards, `None` where TFDS has none for them."""
     paths, of = [shard.path for shard in shards], len(shards)
@@ -108,19 +113,6 @@ def _template(shards: Sequence[ShardInfo]) -> str | None:
     return paths[0] if of == 1 and not {"{", "}"} & {*paths[0]} else None
 
 
-def _features(manifest: Manifest, labeled: bool) -> dict[str, _Feature]:
-    """Returns stored name -> feature of every feature of the records."""
-    ours = {stored: name for name, stored in manifest.names.items()}
-    masks = {mask_feature(name): f"Mask of the class {name}" for name in manifest.classes} | (
-        {mask_feature(IGNORED): "Pixels that neither loss nor metric counts"} if manifest.ignores else {}
-    )
-    areas = {name.removesuffix(RLE) + AREA for name in masks}
-    return {
-        stored: _feature(manifest, ours.get(stored, stored), stored, kind, labeled, masks, areas)
-        for stored, kind in sorted(manifest.features.items())
-    }
-
-
 def _feature(
     manifest: Manifest, name: str, stored: str, kind: str, labeled: bool, masks: Mapping[str, str], areas: set[str]
 ) -> _Feature:
@@ -128,7 +120,9 @@ def _feature(
     if name == "image/encoded" and manifest.encoding not in _PLAIN_FORMS:
         return _image(3, "The stored file, decoded. Exif's orientation is not applied.")
     if name == _LABEL and manifest.classes:
-        return _label(manifest) if one else _list(_label(manifest))
+        classes = _typed("class_label_feature.ClassLabel", f"Classes: {canonical_json(list(manifest.classes))}")
+        label = {**classes, "classLabel": {"numClasses": str(len(manifest.classes))}}
+        return label if one else _list(label)
     if name in masks and kind == "int64":
         return _tensor("int64", (-1, 2), f"{masks[name]}: runs (start, length) down the columns, from 0.")
     if name in masks and not stored.endswith("_text"):
@@ -136,7 +130,7 @@ def _feature(
     if name == SIZE:
         return _tensor("int64", (2,), "Height and width.")
     always = name in _SCALARS or name in areas or name.startswith(_MEASURED) or (name == _TEXT and one)
-    value = _text() if kind == "bytes" else _tensor(kind, ())
+    value = {**_typed("text_feature.Text"), "text": {}} if kind == "bytes" else _tensor(kind, ())
     if name == _BOX_LABEL:
         return _list(value, "Number of the box's class from 1: 0 is the background.")
     return value if always else _list(value)
@@ -155,16 +149,6 @@ def _tensor(dtype: str, shape: Sequence[int], description: str = "") -> _Feature
     dimensions = {"dimensions": [str(size) for size in shape]} if shape else {}
     value = {"shape": dimensions, "dtype": dtype, "encoding": "none"}
     return {**_typed("tensor_feature.Tensor" if shape else "scalar.Scalar", description), "tensor": value}
-
-
-def _text() -> _Feature:
-    return {**_typed("text_feature.Text"), "text": {}}
-
-
-def _label(manifest: Manifest) -> _Feature:
-    names = canonical_json(list(manifest.classes))
-    content = {"numClasses": str(len(manifest.classes))}
-    return {**_typed("class_label_feature.ClassLabel", f"Classes: {names}"), "classLabel": content}
 
 
 def _list(feature: _Feature, description: str = "") -> _Feature:

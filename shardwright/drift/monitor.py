@@ -237,21 +237,17 @@ def sample_of(
     try:
         read_bytes(os.path.join(name, MANIFEST_FILE))
     except OSError:
-        return _sample_new_files(name if is_remote(name) else os.path.abspath(name), reference, images, shown)
+        folder = name if is_remote(name) else os.path.abspath(name)
+        options = images_config({} if reference is None else reference.manifest.recipe.get("images", {}))
+        options = replace(options, verify=HEADER)  # The measures decode each image.
+        sample = sample_folder(folder, size=images, known_to=reference, options=options, shown=shown)
+        if not sample.known or sample.total >= LEAST:
+            return sample
+        return sample_folder(folder, size=images, options=options, shown=shown)
     dataset = ImageDataset.open(name)
     if reference is None:
         return sample_dataset(dataset, size=images, name=name, shown=shown)
     return _sample_new(dataset, reference, images, name, shown)
-
-
-def _sample_new_files(folder: str, reference: ImageDataset | None, images: int, shown: Progress) -> Sample:
-    """Samples the files that the reference was not made of, or all where these are too few for a verdict."""
-    options = images_config({} if reference is None else reference.manifest.recipe.get("images", {}))
-    options = replace(options, verify=HEADER)  # The measures decode each image.
-    sample = sample_folder(folder, size=images, known_to=reference, options=options, shown=shown)
-    if not sample.known or sample.total >= LEAST:
-        return sample
-    return sample_folder(folder, size=images, options=options, shown=shown)
 
 
 def _sample_new(

@@ -18,7 +18,7 @@ import numpy.typing as npt
 from shardwright.config import DuplicatesConfig
 from shardwright.duplicates.clusters import Positions, equal_clusters, near_clusters
 from shardwright.duplicates.hashes import BITS, ImageHashes, distance
-from shardwright.errors import CheckFailed
+from shardwright.errors import CheckFailed, Reading, UsageError
 from shardwright.running.progress import counted
 from shardwright.union_find import UnionFind
 
@@ -30,8 +30,10 @@ _REASON = re.compile(rf"(?:({SAME_BYTES})|{SAME_PIXELS}|{_ALIKE}) (.+){_END}", r
 _OPTIONS = {"exact": "exact", "pixel": "pixels", "near": "near.action"}
 _Firsts = npt.NDArray[np.int64]
 _Alive = npt.NDArray[np.bool_]
-CONFLICTING = "conflicting_duplicates"
+CONFLICTING, NEAR_DUPLICATE = "conflicting_duplicates", "near_duplicate"
 _SHOWN = 3
+# So many images, and more than one of so many, whose labels contradict those of the same image: a mistake of the input.
+_MANY, _SHARE = 10, 10
 
 
 class PixelHashes(Protocol):
@@ -218,11 +220,12 @@ def decide(
         keys: sorted keys of all inputs.
         alive: which of them are going to be written so far.
         rules: the ways in which images can be the same, the strictest first.
-        conflicts: what to do where labels within a group disagree: `report`, `reject` the whole group, or `fail`.
+        conflicts: what to do where labels within a group disagree: `report`, `keep`, `reject` the group, or `fail`.
         predefined: whether the input states the split of each image, so that groups may be in several.
 
     Raises:
         CheckFailed: there are duplicates or conflicts, and they are not to be.
+        UsageError: `conflicts` is `report`, and there are too many to be chance.
     """
     alive = alive.copy()
     decision = DuplicateDecision({}, np.full(len(keys), -1))
@@ -232,6 +235,10 @@ def decide(
             continue
         disagreeing = [members for members in groups if len({rule.labels.get(i, "") for i in members}) > 1]
         kept = "kept" if predefined else "kept, each group in one split"
+        # Images that only look alike may well have different labels.
+        conflicting = 0 if rule.code == NEAR_DUPLICATE else sum(map(len, disagreeing))
+        if conflicts == "report" and conflicting >= _MANY and conflicting * _SHARE > np.count_nonzero(alive):
+            raise _contradictory(keys, disagreeing, conflicting, int(np.count_nonzero(alive)))
         _note(decision, keys, rule, groups, disagreeing, conflicts, kept)
         for members in disagreeing if conflicts == "reject" else ():
             for i in members:
@@ -244,7 +251,11 @@ def decide(
                 decision.rows[i] = _duplicate(keys, rule, i, int(members[0]))
                 decision.kept[i] = int(members[0])
                 alive[i] = False
-    decision.clusters = _clusters(rules, alive)
+    joined = UnionFind(len(alive))
+    for rule in rules:
+        joined.join(np.arange(len(alive)), rule.firsts)
+    for number, members in enumerate(groups_of(joined.firsts(), alive)):
+        decision.clusters[members] = number
     return decision
 
 
@@ -257,17 +268,6 @@ def groups_of(firsts: Positions, alive: npt.NDArray[np.bool_]) -> Iterator[Posit
         yield from np.split(order, np.flatnonzero(np.diff(firsts[order])) + 1)
 
 
-def _clusters(rules: Sequence[DuplicateRule], alive: npt.NDArray[np.bool_]) -> Positions:
-    groups = UnionFind(len(alive))
-    everyone = np.arange(len(alive))
-    for rule in rules:
-        groups.join(everyone, rule.firsts)
-    clusters = np.full(len(alive), -1)
-    for number, members in enumerate(groups_of(groups.firsts(), alive)):
-        clusters[members] = number
-    return clusters
-
-
 def _duplicate(keys: Sequence[str], rule: DuplicateRule, image: int, kept: int) -> DuplicateRow:
     reason = f"{rule.relation(image, kept)} {keys[kept]}, which is kept"
     if rule.labels.get(image, "") == rule.labels.get(kept, ""):
@@ -277,6 +277,17 @@ def _duplicate(keys: Sequence[str], rule: DuplicateRule, image: int, kept: int) 
 
 def _difference(rule: DuplicateRule, image: int, other: int) -> str:
     return f"but its labels are {rule.labels.get(image, '')}, not {rule.labels.get(other, '')}"
+
+
+def _contradictory(keys: Sequence[str], groups: list[Positions], count: int, total: int) -> UsageError:
+    return UsageError(
+        f"{CONFLICTING}: {count:,} of {total:,} images are there with other labels, too, e.g. {_shown(keys, groups)}. "
+        "Leave one of the copies out by input.exclude, give the right annotations, or set duplicates.conflicts: reject "
+        "to leave all of them out, or keep."
+    ).with_readings(
+        Reading("none of these images is taken", {"duplicates.conflicts": "reject"}),
+        Reading("all of them are taken, with both labels", {"duplicates.conflicts": "keep"}),
+    )
 
 
 def _note(

@@ -7,7 +7,9 @@ the dataset appears at once, and a second run does nothing.
 Source records are verified. A manifest has hashes of whole shards only. An index has the offsets of records, not their
 content. The CRC-32C of a record detects damage, but not a valid record in the place of another. So each shard that
 records are taken from is compared with its hash, while others read its records, and must be the same file before and
-after. A caller that has compared it already passes the state that the file had then.
+after. A shard on a bucket is fetched once: it is compared while it is copied to this machine, its records are read from
+the copy, and the last range that needs the copy deletes it. A caller that has compared a shard already passes the state
+that the file had then.
 """
 
 from __future__ import annotations
@@ -18,11 +20,13 @@ import posixpath
 import re
 import time
 from array import array
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import closing
+from contextlib import closing, nullcontext
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import pairwise
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -50,6 +54,7 @@ from shardwright.storage.file_pins import is_settled, state_text
 from shardwright.storage.fingerprint import fingerprint, text_number
 from shardwright.storage.listing import StringArray
 from shardwright.storage.own_names import staging_next_to
+from shardwright.storage.scratch import scratch_file, scratch_folder
 from shardwright.storage.whole_files import write_text
 from shardwright.untrusted.json_text import parse_untrusted_json
 
@@ -340,6 +345,8 @@ class _Carry:
     ) -> None:
         self._plan, self._staging, self._names = plan, staging, names
         self._ends, self._records, self._how = ends, records, how
+        # Folder of the copies of shards, and the number of each -> ranges that still need it.
+        self._copies, self._needed = "", Counter[int]()
 
     def write(self, workers: int | None, quiet: bool) -> None:
         """Writes what is not there yet, and compares the shards that the records come from with their hashes.
@@ -350,19 +357,28 @@ class _Carry:
         records, lengths = self._records, np.array(self._records.lengths, np.int64)
         states = {shard.file: file_state(shard.file) for shard in records.shards}
         known = {file for file, state in self._how.proven.items() if state and states.get(file) == state}
-        unproven = [shard for shard in records.shards if shard.file not in known]
+        fetched = {i for i, shard in enumerate(records.shards) if is_remote(shard.file) and shard.file not in known}
         positions = (np.arange(*ends) for ends in self._ends.values())
         cut = Cut.of(positions, lengths, _OF_RECORD + lengths * _OF_BYTE, self._staging.root)
-        processes = processes_for(sum(cut.costs), workers) if can_fork() else 1
+        # The client of a store is not for forks.
+        processes = processes_for(sum(cut.costs), workers) if can_fork() and not fetched else 1
         ranges = cut.missing(self._plan.shards, self._staging, processes)
+        if fetched:  # Those that need the same copies follow each other.
+            ranges.sort(key=lambda part: (part.shard, part.number))
+        self._needed.update(number for part in ranges for number in self._sources(part) & fetched)
+        compared = [
+            shard for i, shard in enumerate(records.shards) if shard.file not in known and i not in self._needed
+        ]
         _carries[self._staging.root] = self
         images, size = sum(part.images for part in ranges), sum(part.size for part in ranges)
         try:
-            # The workers start before the progress, whose thread keeps this process from being forked.
-            done = map_processes(partial(_carry, self._staging.root), [*unproven, *ranges], processes, _LOST, fork=True)
-            with closing(done), progress(images, "writing images", quiet=quiet, size=size) as shown:
-                for part in done:
-                    shown.advance(*part)
+            with scratch_folder(0) if self._needed else nullcontext("") as self._copies:
+                # The workers start before the progress, whose thread keeps this process from being forked.
+                carry = partial(_carry, self._staging.root)
+                done = map_processes(carry, [*compared, *ranges], processes, _LOST, fork=True)
+                with closing(done), progress(images, "writing images", quiet=quiet, size=size) as shown:
+                    for part in done:
+                        shown.advance(*part)
         finally:
             del _carries[self._staging.root]
         for file, state in states.items():
@@ -375,17 +391,39 @@ class _Carry:
             _check_hash(work)
             return 0, 0
         write_range(work, self._plan, self._staging, self._names, self._results)
+        for number in self._sources(work) & self._needed.keys():
+            self._needed[number] -= 1
+            if not self._needed[number]:
+                Path(self._copies, str(number)).unlink(missing_ok=True)
         return work.images, work.size
 
+    def _some(self, part: Range) -> slice:
+        """Returns which records a range has."""
+        begin = self._ends[self._plan.shards[part.shard]][0]
+        return slice(begin + part.ends[0], begin + part.ends[1])
+
+    def _sources(self, part: Range) -> set[int]:
+        """Returns the numbers of the shards that the records of a range come from."""
+        return set(self._records.shard_of[self._some(part)])
+
+    def _file(self, number: int) -> str:
+        """Returns the file to read the records of a shard from."""
+        shard = self._records.shards[number]
+        if number not in self._needed:
+            return shard.file
+        copy = os.path.join(self._copies, str(number))
+        if not os.path.exists(copy):
+            _check_hash(shard, copy)
+        return copy
+
     def _results(self, part: Range) -> Iterator[RecordResult]:
-        records, begin = self._records, self._ends[self._plan.shards[part.shard]][0]
-        some = slice(begin + part.ends[0], begin + part.ends[1])
-        files = [shard.file for shard in records.shards]
+        records, some, sources = self._records, self._some(part), self._sources(part)
+        files = [self._file(number) if number in sources else "" for number in range(len(records.shards))]
         frames = zip(records.shard_of[some], records.offsets[some], records.lengths[some], strict=True)
         keyed = ((frame, (key, frame[0])) for key, frame in zip(records.keys[some], frames, strict=True))
         for (key, number), payload in records_at(files, keyed):
             if payload is None:
-                raise _not_as_in_manifest(files[number])
+                raise _not_as_in_manifest(records.shards[number].file)
             yield self._how.outcome(key, payload)
 
 
@@ -417,12 +455,15 @@ def file_state(file: str, *, settled: bool = False) -> str:
         return ""
 
 
-def _check_hash(shard: LocatedShard) -> None:
+def _check_hash(shard: LocatedShard, copy: str = "") -> None:
+    """Compares a shard with its hash, and copies it, if a name is given for the copy."""
     digest = new_checksum()
     try:
-        with open_file(shard.file) as file:
+        with open_file(shard.file) as file, scratch_file(copy, lambda _: None) if copy else nullcontext() as out:
             while data := file.read(_PIECE):
                 digest.update(data)
+                if out is not None:
+                    out.write(data)
     except OSError as error:
         raise DatasetError(f"{shard.file}: cannot be read ({error.strerror or error}). Restore it.") from None
     if digest.hexdigest() != shard.checksum:

@@ -16,7 +16,7 @@ import numpy as np
 
 from shardwright.config.canonical import recipe_options
 from shardwright.config.images import KEEP
-from shardwright.config.input import STORED, LabelsConfig
+from shardwright.config.input import NO_OBJECTS, OTHER_CLASSES, STORED, LabelsConfig
 from shardwright.config.shards import TF_VISION, ShardsConfig
 from shardwright.dataset.example_view import ExampleReader
 from shardwright.dataset.feature_presets import StoredFeatures
@@ -38,7 +38,17 @@ from shardwright.dataset.reader import ImageDataset
 from shardwright.duplicates.find import CONFLICTING
 from shardwright.edit.derive import Derived, derive, every, folder_of_images
 from shardwright.errors import AnnotationError, CheckFailed, UsageError
-from shardwright.formats.base import Annotation, AnnotationFormat, Images, Request, Survey, shorten
+from shardwright.formats.base import (
+    Annotation,
+    AnnotationFormat,
+    Images,
+    Request,
+    Survey,
+    check_absent,
+    check_some,
+    shorten,
+)
+from shardwright.formats.classes import check_spellings
 from shardwright.formats.detect import open_source
 from shardwright.formats.export_record import FoundExport, find_export
 from shardwright.formats.image_names import base_stem, below_root, key_stem
@@ -54,8 +64,9 @@ from shardwright.masks.rle import Runs, area
 from shardwright.running.progress import counted
 from shardwright.staging.staging import RecordResult
 from shardwright.storage import is_remote
-from shardwright.tfrecords.encode import FeatureValue, byte_strings, ints, pack_arrays
+from shardwright.tfrecords.encode import FeatureValue, PackedInts, byte_strings, ints
 from shardwright.tfrecords.lazy_example import LazyExample, ReplacedFeatures
+from shardwright.tfrecords.wire import pack_int64_lists
 
 AUTO, EMPTY, REJECT, FAIL, UNCHANGED = "auto", "empty", "reject", "fail", "keep"
 _WAYS = (AUTO, EMPTY, REJECT, FAIL, UNCHANGED)
@@ -102,30 +113,36 @@ def relabel(
     file = labels if is_remote(labels) else os.path.abspath(labels)
     export = find_export(file, "", manifest.task)
     read = SourceGuard.before([file, *(export.files if export else ())])
-    source, survey, keys = _open(dataset, file, read_as, export)
+    source, survey, keys, named = _open(dataset, file, read_as, export)
     way = source.unlisted if unlisted == AUTO else unlisted
     missing, unlisted_notes = _missing(labels, survey, keys, way)
+    check_some(survey, labels, read_as)
+    _check_classes(labels, () if way == UNCHANGED else named, manifest, read_as)
     rows: dict[str, list[Annotation]] = {}
     for annotation in source.annotations():
-        row = annotation._replace(values={})
+        row = annotation._replace(values={}) if annotation.values else annotation
         rows.setdefault(keys[annotation.image], []).append(row)
-    rejected = {key: (UNLISTED, f"{os.path.basename(labels)} has no row for it") for key in missing if way == REJECT}
+    left_out = missing if way == REJECT else ()
+    rejected = dict.fromkeys(left_out, (UNLISTED, f"{os.path.basename(labels)} has no row for it"))
     rejected |= {keys[i]: (refusal.code, refusal.reason) for i, refusal in survey.rejected.items()}
     form = AnnotatedRecords(tuple(survey.classes), MASKS if manifest.labels == MASKS else survey.labels, survey.ignore)
     kept = missing if way == UNCHANGED else []
     form = _with_kept(labels, manifest, form) if kept else form
     writer = _Writer(source, survey, rows, rejected, form, manifest, kept)
-    # The file was read twice, and its hash is in the recipe.
-    read.check_unchanged()
-    # The version by which the annotations were read; that of the dataset's recipe may be older.
-    options: dict[str, Any] = {"code_format": CODE_FORMAT, "labels": read.checksum(file), "unlisted": way}
-    if given := {name: value for name, value in recipe_options(read_as).items() if name != "path"}:
-        options["read_as"] = given
+    read.check_unchanged()  # It was read twice, and its hash is in the recipe.
+    options = {"labels": read.checksum(file), "unlisted": way, **_reading_options(read_as)}
     if export is not None:
         options["export"] = [read.checksum(path) for path in export.files]
-    further, notes = _unmatched(dataset, survey)
-    how = Derived("relabel", options, every, _kept_row, writer.outcome, form.changes(manifest), further_rows=further)
+    further, notes = _unmatched(dataset, survey, labels, read_as)
+    changes = {**form.changes(manifest), "annotations": "" if NO_OBJECTS in read_as.confirmed else labels}
+    how = Derived("relabel", options, every, _kept_row, writer.outcome, changes, further_rows=further)
     return derive([dataset], out, how, shards=shards, quiet=quiet), (*survey.notes, *unlisted_notes, *notes)
+
+
+def _reading_options(read_as: LabelsConfig) -> dict[str, Any]:
+    """Returns how annotations are read, for the recipe; the version of the dataset's own recipe may be older."""
+    given = {name: value for name, value in recipe_options(read_as).items() if name != "path"}
+    return {"code_format": CODE_FORMAT, **({"read_as": given} if given else {})}
 
 
 def _kept_row(row: LedgerRow) -> LedgerRow | None:
@@ -135,10 +152,31 @@ def _kept_row(row: LedgerRow) -> LedgerRow | None:
     return None if row.code == MISSING_IMAGE else row
 
 
-def _unmatched(dataset: ImageDataset, survey: Survey) -> tuple[list[LedgerRow], list[str]]:
+def _check_classes(labels: str, named: Sequence[str], manifest: Manifest, read_as: LabelsConfig) -> None:
+    """Checks that annotations name the classes of the dataset, each in one spelling.
+
+    Raises:
+        UsageError: they do not, and `input.labels.confirmed` does not have it.
+    """
+    if OTHER_CLASSES in read_as.confirmed or not named:
+        return
+    check_spellings(dict.fromkeys((*manifest.classes, *named)), labels)
+    if lost := [name for name in manifest.classes if name not in named]:
+        raise UsageError(
+            f"{labels}: names {shorten(named) or 'no class'}, and no {shorten(lost)}, which the dataset has. Is "
+            "it of the same images and classes? If no image has these any more, set --confirmed other_classes."
+        )
+
+
+def _unmatched(
+    dataset: ImageDataset, survey: Survey, labels: str, read_as: LabelsConfig
+) -> tuple[list[LedgerRow], list[str]]:
     """Returns the ledger rows of annotations without an image, as an ingest writes them, and notes about them.
 
     An image that the dataset has as rejected or duplicate already has a row, which stays.
+
+    Raises:
+        UsageError: see `check_absent`.
     """
     if not survey.refused:
         return [], []
@@ -151,6 +189,7 @@ def _unmatched(dataset: ImageDataset, survey: Survey) -> tuple[list[LedgerRow], 
     unwritten, absent = (
         [key for key, one in zip(missing, there, strict=True) if one is kept] for kept in (True, False)
     )
+    check_absent(absent, sum(survey.listed) + len(missing), labels, read_as)
     notes = []
     if absent:
         one, several = "image that the annotations name is", "images that the annotations name are"
@@ -212,7 +251,8 @@ def _missing(labels: str, survey: Survey, keys: list[str], way: str) -> tuple[li
 
 def _open(
     dataset: ImageDataset, file: str, read_as: LabelsConfig, export: FoundExport | None
-) -> tuple[AnnotationFormat, Survey, list[str]]:
+) -> tuple[AnnotationFormat, Survey, list[str], Sequence[str]]:
+    """Reads the annotations; returns the keys of the dataset, and the classes that the file names, too."""
     shards = [shard for split in dataset.splits for shard in dataset.shards(split)]
     locations = {
         key: RecordLocation(number, offset)
@@ -257,13 +297,16 @@ def _open(
 
     source, survey = opened(None)
     known = dataset.manifest.classes
+    if isinstance(source, RleCsv) and source.one_class and len(known) == 1:
+        source, survey = opened(dict.fromkeys(known))
+    named = survey.classes
     new = [name for name in survey.classes if name not in known]
     # Classes keep their numbers, on which models depend. A file of numbers has other names, and keeps its own.
     if survey.classes != known and len(new) < len(survey.classes):
         source, survey = opened(dict.fromkeys((*known, *new)))
         if new:
             survey.notes = (*survey.notes, f"new classes, after those of the dataset: {', '.join(new)}")
-    return source, survey, keys
+    return source, survey, keys, named
 
 
 def _with_kept(labels: str, manifest: Manifest, form: AnnotatedRecords) -> AnnotatedRecords:
@@ -303,6 +346,14 @@ class AnnotatedRecords:
         """Names of the masks: the classes, and then the ignored pixels; empty without masks."""
         return (*self.classes, *([IGNORED] if self.ignore else [])) if self.labels == MASKS else ()
 
+    @cached_property
+    def _mask_features(self) -> list[tuple[str, str]]:
+        return [(mask_feature(name), mask_feature(name, AREA)) for name in self.names]
+
+    @cached_property
+    def _texts(self) -> list[bytes]:
+        return [name.encode("utf-8") for name in self.classes]
+
     def changes(self, manifest: Manifest) -> dict[str, Any]:
         """Returns `Derived.changes` of a dataset whose records get such annotations."""
         kept = {name: kind for name, kind in manifest.features.items() if not name.startswith(MASK_PREFIX)}
@@ -321,14 +372,19 @@ class AnnotatedRecords:
         features: dict[str, FeatureValue] = {}
         if masks:
             labels = [label for label, runs in enumerate(masks[: len(self.classes)]) if len(runs)]
-        for name, runs in zip(self.names, masks, strict=True):
-            features[mask_feature(name)] = ints(runs.reshape(-1))
-            features[mask_feature(name, AREA)] = area(runs)
+        packed = pack_int64_lists([runs.reshape(-1) for runs in masks])
+        for (rle_name, area_name), runs, numbers in zip(self._mask_features, masks, packed, strict=True):
+            features[rle_name], features[area_name] = PackedInts(numbers), area(runs)
         features["image/class/label"] = ints(labels)
-        features["image/class/text"] = byte_strings([self.classes[label].encode("utf-8") for label in labels])
-        features = pack_arrays(features)
-        pieces = example.replaced(lambda name: name.startswith(MASK_PREFIX) or name in _OF_CLASSES, features)
-        return RecordResult(key, pieces, values=ReplacedFeatures(example, features))
+        features["image/class/text"] = byte_strings([self._texts[label] for label in labels])
+        return RecordResult(
+            key, example.replaced(_of_annotations, features), values=ReplacedFeatures(example, features)
+        )
+
+
+def _of_annotations(name: str) -> bool:
+    """Returns whether a feature of a name is replaced."""
+    return name.startswith(MASK_PREFIX) or name in _OF_CLASSES
 
 
 class _Writer:

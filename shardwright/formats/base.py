@@ -18,7 +18,7 @@ from itertools import islice
 from types import MappingProxyType
 from typing import Final, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
-from shardwright.config.input import LabelsConfig
+from shardwright.config.input import ABSENT_IMAGES, NO_OBJECTS, LabelsConfig
 from shardwright.dataset.manifest import NONE, SINGLE
 from shardwright.errors import ConfigError, UsageError
 from shardwright.formats.export_record import ExportRecord
@@ -39,6 +39,9 @@ BACKGROUND: Final = -3
 NO_ROW: Final = -1
 # Names of images in a survey, and names in a message.
 SHOWN_NAMES: Final = 3
+# One of so many names may be of no image.
+_HANDFUL: Final = 100
+_MANY: Final = 6
 
 # Further features of a row: name -> numbers or texts.
 Values: TypeAlias = Mapping[str, "list[int] | list[float] | list[str]"]
@@ -109,6 +112,7 @@ class Survey:
         hint: what may help where nothing matches an image, a whole line without its end.
         ordered: whether the classes of an image are a list, whose order and repeats count, and not a set.
         values: class -> the value that mask images have for it, where the values were detected.
+        empty: whether the annotations hold no object and no class of an image, as far as their text says.
     """
 
     classes: tuple[str, ...]
@@ -125,6 +129,7 @@ class Survey:
     hint: str = ""
     ordered: bool = False
     values: Mapping[str, int] = field(default_factory=dict)
+    empty: bool = False
 
 
 class MaskCode(Protocol):
@@ -255,7 +260,7 @@ class AnnotationFormat(ABC):
         # Stems of the names of images that `input.exclude` leaves out.
         self._left_out = frozenset(map(base_stem, given.images.paths))
 
-    def _excludes(self, names: Iterable[str]) -> bool:
+    def excludes(self, names: Iterable[str]) -> bool:
         """Returns whether a name of an image that is not listed is one that `input.exclude` leaves out."""
         return bool(self._left_out) and any(base_stem(name) in self._left_out for name in names)
 
@@ -309,6 +314,40 @@ class Unlabeled(AnnotationFormat):
 
     def annotations(self) -> Iterator[Annotation]:
         return iter(())
+
+
+def check_some(survey: Survey, where: str, options: LabelsConfig) -> None:
+    """Checks that annotations of several images hold something; of a few, all may be empty by chance.
+
+    Raises:
+        UsageError: they hold nothing, and `input.labels.confirmed` does not have it.
+    """
+    images = sum(survey.listed)
+    if survey.empty and survey.classes and images >= _MANY and NO_OBJECTS not in options.confirmed:
+        raise UsageError(
+            f"{where}: none of {images:,} images has a class: all annotations are empty. Is it the right file, and do "
+            f"input.classes and input.labels fit it? If it is right, set input.labels.confirmed: [{NO_OBJECTS}]."
+        ).with_readings(options.confirming(NO_OBJECTS, "the images have no objects"))
+
+
+def check_absent(names: Sequence[str], total: int, where: str, options: LabelsConfig) -> None:
+    """Checks that hardly any image is named that is not there: by a list, or by annotations of images that are stored.
+
+    Args:
+        names: the names of these images.
+        total: how many images are named.
+        where: what names them, for the message.
+        options: `input.labels`.
+
+    Raises:
+        UsageError: there are more than a handful, which `input.labels.confirmed` does not have.
+    """
+    few = max(SHOWN_NAMES, total // _HANDFUL)
+    if len(names) > few and ABSENT_IMAGES not in options.confirmed:
+        raise UsageError(
+            f"{where}: {len(names):,} of {total:,} names are of no image: {shorten(names)}. Add these images, or "
+            f"correct the names. If the images are meant to be left out, set input.labels.confirmed: [{ABSENT_IMAGES}]."
+        ).with_readings(options.confirming(ABSENT_IMAGES, "the other images are left out on purpose"))
 
 
 def shorten(names: Collection[str], most: int = SHOWN_NAMES) -> str:

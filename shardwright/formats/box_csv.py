@@ -21,7 +21,7 @@ are of the only class in `input.classes`. Sources: datitran/raccoon_dataset (xml
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any
@@ -29,6 +29,7 @@ from typing import Any
 from shardwright.dataset.manifest import MULTI
 from shardwright.errors import Reading, UsageError
 from shardwright.formats.base import Request, Survey
+from shardwright.formats.object_agreement import AREA
 from shardwright.formats.object_content import FRACTIONS, Content, Entry, Thing
 from shardwright.formats.object_values import (
     BoxUnit,
@@ -55,6 +56,7 @@ from shardwright.running.progress import counted
 
 _FOUR = ("first", "second", "third", "fourth")
 _ONE_CLASS = "object"
+_SCORES = ("score", "confidence", "conf", "probability")
 
 
 class BoxCsv(ObjectTable):
@@ -140,7 +142,10 @@ class BoxCsv(ObjectTable):
             sizes += [one.size(*columns.size)] if columns.size else []
             label = fields[columns.label] if columns.label else ""
             if columns.are_written(fields) or label in self._with:
-                things.append(Thing(label if columns.label else self._only, None, self._edges(fields, one.where)))
+                edges = self._edges(fields, one.where)
+                beside = (None, _number_in(fields, (AREA,)))
+                self._scored += 0 < (_number_in(fields, _SCORES) or 0) < 1
+                things.append(Thing(label if columns.label else self._only, None, edges, beside=beside))
         in_fractions = FRACTIONS if self._fractions else None
         return Content(things, size=one_size(sizes, "rows"), boxes_in=in_fractions, left_out=left_out)
 
@@ -169,3 +174,10 @@ class BoxCsv(ObjectTable):
             ).with_readings(Reading("the boxes of images", options))
         survey.labels = MULTI
         return []
+
+
+def _number_in(fields: Mapping[str, str], names: Sequence[str]) -> float | None:
+    """Returns the number in the first of some columns that is there; `None` without one."""
+    with suppress(ValueError):
+        return next((float(fields[name]) for name in names if fields.get(name)), None)
+    return None

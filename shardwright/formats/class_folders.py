@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import re
 from abc import abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
 from typing import Any, NamedTuple
 
 from shardwright.config.limited_pattern import LimitedPattern
@@ -35,14 +35,14 @@ from shardwright.storage import Refusal
 
 # All before the last `_<number>` or `.<number>`.
 _LABEL_NUMBER = re.compile(r"(?:^|/)(?P<label>[^/]+)[_.][0-9]+(?:\.[^./]*)?\Z")
-# A number before the name of a class, as lists have it.
-_NUMBERED = re.compile(r"\b[0-9]+[_ .-]+")
+# What splits may have before or behind the name of a class: a number, as lists have it, and the plural.
+_NUMBERED, _PLURAL = r"(?:[0-9]+[_ .-]+)?", r"(?:s|es)?"
 _AROUND = "images"
 _FORMAT, _PATTERN = "input.labels.format", "input.labels.regex"
 CLASS_FOLDERS, FILE_NAME = "class_folders", "file_name"
 BY_FOLDER = Reading("the folder of an image is its class", {_FORMAT: CLASS_FOLDERS})
 IMAGES_ALONE = Reading("the images have no classes", {_FORMAT: "none"})
-_BY_KEY = (BY_FOLDER, Reading("the name of an image's file states its class", {_FORMAT: FILE_NAME}))
+_BY_NAME = Reading("the name of an image's file states its class", {_FORMAT: FILE_NAME})
 _EITHER = "Set input.labels.format: class_folders or file_name."
 
 
@@ -179,7 +179,10 @@ class ClassFolders(KeyFormat):
         folders: dict[str, dict[str, str]] = {}
         for key, label in ((self._keys[i], label) for i, label in self._labels() if label):
             above, _, _ = key.rpartition("/")
-            if split := stated_split("/".join(part for part in above.split("/") if part != label)):
+            around = above.split("/")
+            # In `test/test/1.jpg`, the folder that is called after a split may be a class; the one above is a split.
+            del around[self._level : self._level + 1]
+            if split := stated_split("/".join(around)):
                 folders.setdefault(split, {}).setdefault(label, above)
         learned = folders.pop("train", {})
         further = {label: above for others in folders.values() for label, above in others.items()}
@@ -194,9 +197,8 @@ class ClassFolders(KeyFormat):
         ]
         # `test/unknown` holds images to predict.
         readings = readings[::-1] if len(further) == 1 else readings
-        if {_NUMBERED.sub("", label) for label in further} <= {_NUMBERED.sub("", label) for label in learned}:
-            options = {_FORMAT: FILE_NAME, _PATTERN: rf"(?:^|/)(?:{_NUMBERED.pattern})?(?P<label>[^/]+)/[^/]+$"}
-            readings.insert(0, Reading("the numbers before the names are no part of them", options))
+        if pattern := _common_names(learned, further):
+            readings.insert(0, Reading("numbers before the names, and plurals, are no part of them", pattern))
         raise UsageError(
             f"input.labels: the folders of the splits are not the same classes: train has {shorten(sorted(learned))}, "
             f"but no {shorten(sorted(further))}. Rename the folders, or choose what they are."
@@ -207,6 +209,30 @@ class ClassFolders(KeyFormat):
 
     def _unlabeled(self) -> tuple[str, str]:
         return "no_class_folder", "the image is not in a class folder; move it into one"
+
+
+def _common_names(learned: Collection[str], further: Collection[str]) -> dict[str, str]:
+    """Returns the options by which splits that spell the same classes in two ways have one name for each, if they do.
+
+    Args:
+        learned: the folders of the split to learn from, which are different classes.
+        further: those of other splits that it lacks.
+    """
+    plain = {label: re.sub(f"^{_NUMBERED}", "", label) for label in (*learned, *further)}
+    names = {name for name in plain.values() if not any(_is_plural(name, other) for other in plain.values())}
+    name_of = {
+        label: next(one for one in names if one == name or _is_plural(name, one)) for label, name in plain.items()
+    }
+    known = {name_of[label] for label in learned}
+    if len(known) < len(learned) or not {name_of[label] for label in further} <= known:
+        return {}
+    # Of two names that one label may begin with, the longer one.
+    either = "|".join(map(re.escape, sorted(names, key=lambda name: (-len(name), name))))
+    return {_FORMAT: FILE_NAME, _PATTERN: f"(?:^|/){_NUMBERED}(?P<label>{either}){_PLURAL}/[^/]+$"}
+
+
+def _is_plural(name: str, other: str) -> bool:
+    return name != other and re.fullmatch(re.escape(other) + _PLURAL, name) is not None
 
 
 def class_folder(key: str, level: int = 0) -> str:
@@ -247,7 +273,7 @@ def class_level(
         return FolderLevel(inner, note)
     if not below and not others and asked:
         return FolderLevel(level)
-    if not below and others and len(splits) == 1:
+    if not below and others and set(split_folders(first).values()) == {"train"} and len(splits) == 1:
         names = f"{shorten(sorted(others))}, next to it, {'are not splits' if len(others) > 1 else 'is not a split'}"
         return FolderLevel(level, f"folders: {shorten(sorted(splits))} is a class, since {names}")
     return FolderLevel(level, error=_either(splits, others, below, level, inner))
@@ -291,6 +317,12 @@ def _either(splits: Set[str], others: Set[str], below: Set[str], level: int, inn
     if below and others:
         excluded = {"input.exclude": ["*/" * level + name for name in sorted(others)], "split.method": "predefined"}
         readings.insert(0, Reading(f"The folders are splits, and {left} is no part of the set", excluded))
+    elif others and len(splits) == 1:
+        excluded = {"input.exclude": ["*/" * level + name for name in sorted(splits)]}
+        return UsageError(
+            f"input.labels: {names}, next to {left}, may hold images to predict, or be a class. Set input.exclude: "
+            f"{excluded['input.exclude']}, or input.labels: {{format: file_name, regex: '{by_class[_PATTERN]}'}}."
+        ).with_readings(Reading(f"{names} is no part of the set", excluded), readings[1])
     among = f", next to {left}," if others else ""
     direct = "" if below else " with the images directly in them"
     labels = "" if below else " (without labels; or give their file by input.labels.path)"
@@ -359,9 +391,12 @@ def detect_key_format(
     if classes is None and (len(folders) == 1 or all(map(is_split_folder, folders))):
         shown = shorten(sorted(folders))
         problem = f"{differ}, and the folders ({shown}) may not be classes"
-        raise UsageError(f"input.labels: {problem}. {_EITHER}").with_readings(*_BY_KEY)
+        other = BY_FOLDER if len(folders) > 1 else IMAGES_ALONE  # A single class is nothing to learn.
+        raise UsageError(f"input.labels: {problem}. {_EITHER}").with_readings(_BY_NAME, other)
     if by_name == by_folder and by_name > 0:
-        raise UsageError(f"input.labels: {differ}, and input.classes knows both. {_EITHER}").with_readings(*_BY_KEY)
+        raise UsageError(f"input.labels: {differ}, and input.classes knows both. {_EITHER}").with_readings(
+            BY_FOLDER, _BY_NAME
+        )
     return CLASS_FOLDERS, f"{no_path} ({differ}; input.labels.format: file_name takes the names)"
 
 

@@ -158,11 +158,16 @@ def check_detected(names: Sequence[str], images: int, where: str) -> None:
         where: the annotations, for messages.
 
     Raises:
-        UsageError: all are names of splits, or nearly each image has one of its own.
+        UsageError: all are names of splits, there is only one, or nearly each image has one of its own.
     """
     shown = shorten(list(map(repr, names)))
     if names and all(map(split_word, names)):
         problem = f"the only classes are {shown}, which are names of splits. Name what has the classes"
+    elif images >= _MANY and len(names) == 1:
+        problem = (
+            f"all {images:,} images have the class {shown}, as in a sample submission: there is nothing to learn. "
+        )
+        problem += "Give the file with the annotations"
     elif images >= _MANY and len(names) >= _OWN * images:
         problem = (
             f"{images:,} images have {len(names):,} classes, such as {shown}. Name the folder or column whose classes "

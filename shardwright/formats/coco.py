@@ -15,13 +15,10 @@ memory is two to three times the file's size: 200 MB for 90 MB with 120,000 poly
 
 from __future__ import annotations
 
-from array import array
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from typing import Any, NamedTuple
-
-import numpy as np
 
 from shardwright.dataset.ledger import MISSING_IMAGE
 from shardwright.errors import AnnotationError, Reading, UsageError
@@ -30,6 +27,7 @@ from shardwright.formats.classes import SHOWN_CLASSES, as_integer, special_label
 from shardwright.formats.image_names import is_text
 from shardwright.formats.json_rows import is_flat
 from shardwright.formats.mask_values import have_ids
+from shardwright.formats.object_agreement import is_box
 from shardwright.formats.object_content import Content, Entry, Thing, corner_box, to_json
 from shardwright.formats.object_values import ObjectError, load_json, one_size, read_id, read_text_size
 from shardwright.formats.objects import ObjectTable
@@ -37,9 +35,6 @@ from shardwright.images.boxes import BAD_BOX, Box
 from shardwright.masks.coco_segmentation import CocoMasks, SegmentationError
 
 _SHOWN_BOX, _SHOWN_ID = 80, 40
-# Outlines of a scale of their own: boxes of fewer pixels than this say nothing, and this share must differ by one
-# factor, up to this part of it. One of so many is compared, which takes a hundredth of the time of reading them.
-_LEAST_SIDE, _NEARLY_ALL, _STEADY, _COMPARED_OF = 5, 0.9, 0.1, 8
 CROWD = "is_crowd"
 _NOT_CROWD, _IS_CROWD = ({CROWD: value} for value in (0, 1))
 _NO_MASKS = ("null", "[]")
@@ -129,9 +124,7 @@ class CocoJson(CocoTable):
         self.dialect = CocoMasks(self.dialect.centers, self.dialect.clip)
 
     def _entries(self) -> Iterator[Entry]:
-        sizes = _OutlineSizes()
-        document = self._load(self._slim_with(sizes))
-        sizes.check(self._path)
+        document = self._load(self._slim)
         found = [one for one in document["categories"] if isinstance(one, dict)]
         if any(one.get("keypoints") for one in found):
             self._notes += ("left out: key points of annotations",)
@@ -149,7 +142,7 @@ class CocoJson(CocoTable):
             label = None if image is None else self._labels.get(read_id(one.category))
             shape = None if label is None or one.segmentation in _NO_MASKS else one.segmentation
             box: Box | None = None
-            if label is not None and _is_box(one.box):
+            if label is not None and is_box(one.box):
                 box = corner_box(*one.box)
             problem: AnnotationError | None = None
             if image is None or label is None or (box is None and (shape is None or self._boxes)):
@@ -235,35 +228,28 @@ class CocoJson(CocoTable):
             survey, "as [x, y, width, height], which COCO's bbox are, its", "Write them as COCO does, and area too."
         )
 
-    def _slim_with(self, sizes: _OutlineSizes) -> Callable[[dict[str, Any]], Any]:
-        """Returns what reduces an object as soon as it is read, so that the numbers of a polygon are freed."""
-        # Without either, the message about the task counts what has an outline.
-        masks, boxes = self._masks or not self._boxes, self._boxes
-        seen = 0
-
-        def slim(entry: dict[str, Any]) -> object:
-            nonlocal seen
-            if "segments_info" in entry:
-                # The detection looks at the start of a large file only.
-                raise UsageError(
-                    f"{self._path}: holds COCO panoptic JSON. Set input.labels.format: panoptic."
-                ).with_readings(Reading("the segments of COCO panoptic", {"input.labels.format": "panoptic"}))
-            if "image_id" in entry and not ("file_name" in entry and _OF_ANNOTATIONS.isdisjoint(entry)):
-                drawn = entry.get("segmentation")
-                if isinstance(drawn, list) and len(drawn) == 1 and isinstance(drawn[0], dict):
-                    drawn = drawn[0]  # COCO-Stuff has a list of one run length.
-                segmentation = to_json(drawn) if masks else "null"
-                seen += masks
-                if seen % _COMPARED_OF == 1:
-                    sizes.add(drawn, entry.get("bbox"))
-                box = entry.get("bbox") if boxes or segmentation in _NO_MASKS else None
-                crowd = entry.get("iscrowd") in (1, True)
-                return _Instance(entry["image_id"], entry.get("category_id"), segmentation, box, crowd)
-            if "file_name" in entry:
-                return {name: entry[name] for name in ("id", "file_name", "height", "width") if name in entry}
-            return entry
-
-        return slim
+    def _slim(self, entry: dict[str, Any]) -> object:
+        """Reduces an object as soon as it is read, so that the numbers of a polygon are freed."""
+        if "segments_info" in entry:
+            # The detection looks at the start of a large file only.
+            raise UsageError(
+                f"{self._path}: holds COCO panoptic JSON. Set input.labels.format: panoptic."
+            ).with_readings(Reading("the segments of COCO panoptic", {"input.labels.format": "panoptic"}))
+        if "image_id" in entry and not ("file_name" in entry and _OF_ANNOTATIONS.isdisjoint(entry)):
+            drawn, box = entry.get("segmentation"), entry.get("bbox")
+            if isinstance(drawn, list) and len(drawn) == 1 and isinstance(drawn[0], dict):
+                drawn = drawn[0]  # COCO-Stuff has a list of one run length.
+            self._agreement.look(drawn, box, entry.get("area"))
+            score = entry.get("score")
+            self._scored += isinstance(score, float) and 0 < score < 1
+            # Without either, the message about the task counts what has an outline.
+            segmentation = to_json(drawn) if self._masks or not self._boxes else "null"
+            box = box if self._boxes or segmentation in _NO_MASKS else None
+            crowd = entry.get("iscrowd") in (1, True)
+            return _Instance(entry["image_id"], entry.get("category_id"), segmentation, box, crowd)
+        if "file_name" in entry:
+            return {name: entry[name] for name in ("id", "file_name", "height", "width") if name in entry}
+        return entry
 
 
 class _Image(NamedTuple):
@@ -283,44 +269,3 @@ class _Instance(NamedTuple):
     segmentation: str
     box: Any
     crowd: bool
-
-
-class _OutlineSizes:
-    """The sizes of outlines, compared with those of the boxes beside them: of resized images both must be."""
-
-    def __init__(self) -> None:
-        self._across, self._down = array("f"), array("f")
-
-    def add(self, outlines: Any, box: Any) -> None:
-        """Compares the polygons of an annotation with its `bbox`."""
-        if not (isinstance(outlines, list) and _is_box(box) and min(box[2], box[3]) >= _LEAST_SIDE):
-            return
-        try:
-            across = max(max(ring[::2]) for ring in outlines) - min(min(ring[::2]) for ring in outlines)
-            down = max(max(ring[1::2]) for ring in outlines) - min(min(ring[1::2]) for ring in outlines)
-            self._across.append(across / box[2])
-            self._down.append(down / box[3])
-        except (TypeError, ValueError, OverflowError):
-            return  # No polygons, or broken ones, which are reported where they are drawn.
-
-    def check(self, path: str) -> None:
-        """Checks that the outlines have the size of their boxes.
-
-        Raises:
-            UsageError: nearly all are larger or smaller by one factor. Where they differ by many, boxes may be around
-                hidden parts, too.
-        """
-        if not self._across:
-            return
-        ratios = np.array([self._across, self._down], np.float64)
-        factors = np.median(ratios, axis=1)
-        steady = np.mean(np.abs(ratios - factors[:, None]) <= _STEADY * factors[:, None], axis=1)
-        if min(steady) >= _NEARLY_ALL and max(abs(factors - 1)) > 2 * _STEADY:
-            raise UsageError(
-                f"{path}: the outlines are {factors[0]:.3g} times as wide and {factors[1]:.3g} times as high as the "
-                "bbox beside them. Were images resized? Scale the one that does not fit the images."
-            )
-
-
-def _is_box(sides: Any) -> bool:
-    return isinstance(sides, list) and len(sides) == 4 and all(type(side) in (int, float) for side in sides)

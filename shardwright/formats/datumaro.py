@@ -14,6 +14,7 @@ from typing import Any
 
 from shardwright.errors import UsageError
 from shardwright.formats.mask_values import have_ids
+from shardwright.formats.object_agreement import stated_beside
 from shardwright.formats.object_content import Content, Entry, Thing, corner_box, ellipse, polygon, shape
 from shardwright.formats.object_values import (
     Fields,
@@ -76,7 +77,7 @@ class Datumaro(ObjectTable):
                 content.tags.append(self._label(one))
             else:
                 thing = _thing(kind, one, self._label(one))
-                content.things.append(thing._replace(depth=one.number("z_order", 0)))
+                content.things.append(thing._replace(depth=one.number("z_order", 0), beside=stated_beside(one.members)))
             content.left_out["attributes of objects"] += len(one.inside("attributes", {}).members)
         return content.sort_layers()
 

@@ -22,14 +22,13 @@ from shardwright.config.input import LabelsConfig
 from shardwright.config.limited_pattern import LimitedPattern
 from shardwright.errors import ConfigError, UsageError
 from shardwright.formats.head import Head
+from shardwright.formats.mask_folders import object_masks, parallel_folders
 from shardwright.formats.mask_images import LOSSY, list_masks
 from shardwright.formats.mask_names import (
     CLASS_PREFIX,
     ImageStems,
     beside_photographs,
     numbered_suffix,
-    object_masks,
-    parallel_folders,
     pattern_names,
     suffix_pairs,
 )
@@ -115,7 +114,7 @@ def _pairs(images: Listing, both: dict[int, str]) -> Iterator[tuple[set[int], st
     stems = {os.path.splitext(key)[0] for key in keys}
     known = [
         (suffix, image)
-        for suffix, image in suffix_pairs(stems)
+        for suffix, image in suffix_pairs(stems, stem_of.values())
         if any(stem.endswith(suffix) and stem[: -len(suffix)] + image in stems for stem in stem_of.values())
     ]
     yield _ending(stem_of, [suffix for suffix, _ in known]), f"by the suffix {' or '.join(name for name, _ in known)}"

@@ -28,6 +28,7 @@ from shardwright.formats.head import Head
 from shardwright.formats.image_names import address_path
 from shardwright.formats.json_rows import flat_rows, read_document
 from shardwright.formats.listed_boxes import OBJECTS, BoxForm, read_boxes, read_class
+from shardwright.formats.object_agreement import stated_beside
 from shardwright.formats.object_content import FRACTIONS, Content, Entry, Thing, corner_box, polygon, rectangle
 from shardwright.formats.object_values import Fields, ObjectError, load_json, read_points
 from shardwright.formats.objects import ObjectTable
@@ -105,7 +106,7 @@ class LabelJsonl(_Lines):
         for box in read_boxes(raw[OBJECTS]) if raw.get(OBJECTS) is not None else ():
             if not self._fractions:
                 self._form.add(box.numbers)
-            things.append(rectangle(box.label, corner_box(*box.numbers)))
+            things.append(rectangle(box.label, corner_box(*box.numbers))._replace(beside=(None, box.area)))
         return Content(things, tags, boxes_in=FRACTIONS if self._fractions else None, left_out=left)
 
     def survey(self) -> Survey:
@@ -127,7 +128,7 @@ class LabelJsonl(_Lines):
             for thing in one.content.things if height else ():
                 form.compare(_numbers(thing), height=height, width=width)
         for i, (_, content) in enumerate(self._kept) if form.edges else ():
-            things = [rectangle(thing.label, form.box(_numbers(thing))) for thing in content.things]
+            things = [thing._replace(box=form.box(_numbers(thing))) for thing in content.things]
             self._kept[i] = self._kept[i]._replace(content=replace(content, things=things))
         super()._check_boxes(survey)
 
@@ -203,7 +204,8 @@ def _labelbox_thing(one: Fields, left_out: Counter[str]) -> Thing | None:
         return rectangle(label, corner_box(*one.inside("bounding_box").numbers("left", "top", "width", "height")))
     if "polygon" in one.members:
         corners = [(point.number("x"), point.number("y")) for point in one.each("polygon", "point")]
-        return Thing(label, polygon(read_points(corners, one.place("polygon"))))
+        thing = Thing(label, polygon(read_points(corners, one.place("polygon"))))
+        return thing._replace(beside=stated_beside(one.members))
     if "mask" in one.members:
         raise ObjectError(f"{one.where}: its mask is on Labelbox's servers; download the masks, and give their folder")
     kind = next((name for name in ("point", "line") if name in one.members), "")

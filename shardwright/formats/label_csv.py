@@ -14,10 +14,11 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import NamedTuple
 
-from shardwright.config.input import LabelsConfig
+from shardwright.config.input import OTHER_FOLDERS, LabelsConfig
 from shardwright.dataset.manifest import MULTI, SINGLE
 from shardwright.errors import Reading, UsageError
 from shardwright.formats.base import Survey, shorten
+from shardwright.formats.class_folders import CLASS_FOLDERS
 from shardwright.formats.classes import SHOWN_CLASSES, ClassMap, as_integer, check_names
 from shardwright.formats.columns import SEPARATORS, separator_name, split_list
 from shardwright.formats.rows import CsvFormat, RawAnnotation, TableInput
@@ -31,6 +32,8 @@ _PLURAL = frozenset(("tags", "labels", "classes", "categories", "targets", "find
 _EITHER = "Set input.labels.separator: to what is between the classes, or to '' where they are names."
 # At least so many images, and that share of all, have rows of several classes where that is meant: less are mistakes.
 _SEVERAL, _SHARE, _DOUBTFUL = 3, 0.2, 0.05
+# So many images in folders of other classes are no mistake in a few rows.
+_MANY = 5
 _SHOWN = 40
 # All 22,000 classes of ImageNet-21k by name. Two characters become an object of fifty bytes.
 _LONGEST_FIELD = 1 << 20
@@ -49,6 +52,35 @@ class LabelTable(CsvFormat):
         self._first_line = array("q", bytes(8 * len(given.images.keys)))
         self._label_number = array("i", bytes(4 * len(given.images.keys)))
         self._labels: dict[str, int] = {}
+        self._label_options = given.options
+
+    def survey(self) -> Survey:
+        survey = super().survey()
+        if self.kind == SINGLE and OTHER_FOLDERS not in self._label_options.confirmed:
+            self._check_folders()
+        return survey
+
+    def _check_folders(self) -> None:
+        """Raises `UsageError` where folders called after the classes contradict the table."""
+        in_folders, differing = 0, []
+        for image, key in enumerate(self._images.keys):
+            folder = self._labels.get(key.rpartition("/")[0].rpartition("/")[2]) if self._first_line[image] else None
+            if folder is not None:
+                in_folders += 1
+                differing += [image] if folder != self._label_number[image] else []
+        if len(differing) < _MANY or len(differing) <= _DOUBTFUL * in_folders:
+            return
+        first = differing[0]
+        label = next(label for label, number in self._labels.items() if number == self._label_number[first])
+        raise UsageError(
+            f"{self._path}: {len(differing):,} of {in_folders:,} images that are in folders called after classes have "
+            f"another class here; the first is {self._images.keys[first]}, which is {label!r} by row "
+            f"{self._first_line[first]}. Give the right table, or set input.labels: {{format: {CLASS_FOLDERS}}}. If "
+            f"the table is right, set input.labels.confirmed: [{OTHER_FOLDERS}]."
+        ).with_readings(
+            self._label_options.confirming(OTHER_FOLDERS, "the table is right"),
+            Reading("the folder of an image is its class", {"input.labels": {"format": CLASS_FOLDERS}}),
+        )
 
     def _look(self, image: int, annotation: RawAnnotation) -> str:
         if self.kind == MULTI:
@@ -71,7 +103,6 @@ class LabelCsv(LabelTable):
     def __init__(self, given: TableInput) -> None:
         super().__init__(given)
         self._record = given.record
-        self._options = given.options
         self._guess = SeparatorGuess(False)
         # Columns that may hold the names of the classes whose ids are read.
         ids, taken = (given.classes or {}).values(), (*given.found.roles.values(), *given.found.captions)
@@ -116,7 +147,7 @@ class LabelCsv(LabelTable):
 
     def _detect_separator(self) -> SeparatorGuess:
         """Detects how fields are read, by all of them, where it is not configured."""
-        multi, separator = self._options.multi_label, self._options.separator
+        multi, separator = self._label_options.multi_label, self._label_options.separator
         if multi is False:
             return SeparatorGuess(False)
         if self._record is not None and self._record.labels == MULTI and multi and separator is None:

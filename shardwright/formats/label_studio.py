@@ -28,6 +28,7 @@ from urllib.parse import parse_qs, urlsplit
 from shardwright.errors import UsageError
 from shardwright.formats.base import Request, Survey
 from shardwright.formats.image_names import address_path
+from shardwright.formats.object_agreement import stated_beside
 from shardwright.formats.object_content import Content, Entry, Thing, ellipse, polygon, rectangle, shape
 from shardwright.formats.object_values import (
     BoxUnit,
@@ -183,7 +184,9 @@ class LabelStudio(ObjectTable):
             names = [read_name(label, one.where) for label in listed]
             if not names:
                 raise ObjectError(f"{one.where}: the region has no class")
-            content.things += [_thing(kind.removesuffix(_LABELS), name, value, height, width) for name in names]
+            thing = _thing(kind.removesuffix(_LABELS), "", value, height, width)
+            beside = stated_beside(value.members) or stated_beside(one.members)
+            content.things += [thing._replace(label=name, beside=beside) for name in names]
         content.size = one_size(sizes, "results")
         return content
 

@@ -9,6 +9,7 @@ Source: the file format of wkentaro/labelme (labelme/_label_file.py, labelme/sha
 
 from __future__ import annotations
 
+import base64
 import json
 import math
 import os
@@ -17,12 +18,16 @@ from collections import Counter
 from collections.abc import Sequence
 
 from shardwright.formats.image_names import key_stem
+from shardwright.formats.object_agreement import stated_beside
 from shardwright.formats.object_content import Content, Thing, ellipse, polygon, shape, to_json
 from shardwright.formats.object_values import Fields, ObjectError, parse_json
 from shardwright.formats.objects import ObjectFiles
 from shardwright.images.boxes import Box
+from shardwright.masks.mask_pixels import png_size
 
 _POLYGONS = ("polygon", "oriented_rectangle")
+# Characters of base64 that hold the size of a PNG.
+_START = 64
 _WITHOUT_AREA = {"point": "points", "points": "points", "line": "lines", "linestrip": "lines"}
 
 
@@ -65,7 +70,7 @@ class LabelMe(ObjectFiles):
             if len(parts) > 1 and all(parts):
                 things[before] = Thing(found.label, to_json([*parts[0], *parts[1]]))
             else:
-                things.append(found)
+                things.append(found._replace(beside=stated_beside(one.members)))
         return content
 
 
@@ -98,5 +103,17 @@ def _thing(one: Fields, left_out: Counter[str]) -> Thing | None:
     mask = one.get("mask")
     if not isinstance(mask, str):
         raise ObjectError(f"{one.where}: mask is not a PNG in base64")
-    left, top = round(box.xmin), round(box.ymin)
-    return Thing(label, shape(png=mask, at=[left, top]), Box(left, top, round(box.xmax) + 1, round(box.ymax) + 1))
+    around = Box(round(box.xmin), round(box.ymin), round(box.xmax) + 1, round(box.ymax) + 1)
+    rows, columns = png_size(_start_of(mask)) or (0, 0)
+    width, height = around.xmax - around.xmin, around.ymax - around.ymin
+    if rows and max(abs(rows - height), abs(columns - width)) > 1:
+        raise ObjectError(f"{one.where}: its mask has {rows}x{columns} (height x width), its points {height}x{width}")
+    return Thing(label, shape(png=mask, at=[around.xmin, around.ymin]), around)
+
+
+def _start_of(text: str) -> bytes:
+    """Returns the first bytes of a text in base64; none where it is something else."""
+    try:
+        return base64.b64decode(text[:_START], validate=True)
+    except ValueError:
+        return b""

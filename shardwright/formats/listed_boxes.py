@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from shardwright.formats.object_agreement import AREA
 from shardwright.formats.object_values import BoxUnit, ObjectError, read_list, read_mapping, read_name, read_number
 from shardwright.images.boxes import Box
 
@@ -33,10 +34,12 @@ class ListedBox(NamedTuple):
     Attributes:
         label: its class.
         numbers: four numbers.
+        area: what is stated as its area, or `None`.
     """
 
     label: str
     numbers: tuple[float, float, float, float]
+    area: Any = None
 
 
 def read_boxes(objects: Any, only: str = "") -> list[ListedBox]:
@@ -58,12 +61,14 @@ def read_boxes(objects: Any, only: str = "") -> list[ListedBox]:
     labels = [only] * len(boxes) if only and named not in found else read_list(found.get(named), named)
     if len(boxes) != len(labels):
         raise ObjectError(f"objects: has {len(boxes)} bbox and {len(labels)} {named}")
+    areas = found.get(AREA)
+    areas = areas if isinstance(areas, list) and len(areas) == len(boxes) else [None] * len(boxes)
     listed = []
-    for i, (box, label) in enumerate(zip(boxes, labels, strict=True)):
+    for i, (box, label, area) in enumerate(zip(boxes, labels, areas, strict=True)):
         numbers = [read_number(side, f"bbox {i + 1}") for side in read_list(box, f"bbox {i + 1}")]
         if len(numbers) != 4:
             raise ObjectError(f"bbox {i + 1}: has {len(numbers)} numbers, not [x, y, width, height]")
-        listed.append(ListedBox(read_class(label), (numbers[0], numbers[1], numbers[2], numbers[3])))
+        listed.append(ListedBox(read_class(label), (numbers[0], numbers[1], numbers[2], numbers[3]), area))
     return listed
 
 

@@ -54,6 +54,8 @@ _LEVELS, _NOISE = 32, 16
 # A question names fewer classes than these; more values than these that cover no area are edges.
 _MOST_NAMED, _MOST_EDGES, _MOST_LEVELS = 12, 8, 4
 _NEARLY_ALL = 0.9
+# So many masks are looked at before all of them.
+_TRIED = 32
 # Less than that part of the pixels of 255 is not a class next to it.
 _RARE = 0.01
 
@@ -69,20 +71,25 @@ def detect_values(files: MaskFiles, names: list[str], where: str, classes: Mappi
 
     Raises:
         UsageError: a value is not a class, or the masks contradict what they would be taken for; with the readings.
+            Or everything in them would be background or ignored, though not by `input.classes`.
     """
+    evidence = MaskEvidence(files, where, classes)
     if classes is not None and have_ids(classes):
         colors = any(number is not None and number >= COLOR for number in classes.values())
         if colors or (files.values != AUTO and not files.thresholds and WHITE in classes.values()):
-            return map_ids(classes)
-    evidence = MaskEvidence(files, where, classes)
+            mapped = map_ids(classes)
+            check_some_class(files.meaning(mapped), names, where, classes)
+            return mapped
     evidence.look(names)
-    return evidence.value_map()
+    mapped = evidence.value_map()
+    evidence.check_some(mapped.labels, mapped.threshold)
+    return mapped
 
 
 def check_some_class(
     files: MaskFiles, names: Sequence[str], where: str, classes: Mapping[str, int | None] | None
 ) -> None:
-    """Checks that masks which hold anything hold a class. Masks are read until one does, which is mostly the first.
+    """Checks that masks which hold anything hold a class: a few first, of which an early one mostly does.
 
     Args:
         files: reads them, with the meaning of their values.
@@ -93,11 +100,11 @@ def check_some_class(
     Raises:
         UsageError: everything in them would be background or ignored, though not by `input.classes`; with readings.
     """
-    if any(map(files.classes, names)):
+    if any(map(files.classes, names[:: max(1, len(names) // _TRIED)])):
         return
     evidence = MaskEvidence(files, where, classes)
     evidence.look(names)
-    evidence.check_stated()
+    evidence.check_some(files.labels, next(iter(files.thresholds.values()), 0))
 
 
 @dataclass
@@ -486,12 +493,23 @@ class MaskEvidence:
                 Reading(f"0 is the background, and no mask has {names[-1]}", {_CLASSES: from_1}),
             )
 
-    def check_stated(self) -> None:
-        """Raises `UsageError` where masks hold values of which none is a class, and some are not even named."""
+    def check_some(self, labels: Mapping[int, int | None], threshold: int) -> None:
+        """Raises `UsageError` where masks hold values of which none is a class, and some are not even named.
+
+        Args:
+            labels: value -> label.
+            threshold: the least value of the only class, or 0.
+        """
+        there = {*self.stored.pixels, *self.displayed.pixels}
+        if threshold and any(_level(value, threshold) >= threshold for value in there):
+            return
+        meant = {labels.get(one) for value in there for one in (value, _color(value))}
+        if not threshold and any(label is not None and label >= 0 for label in meant):
+            return
         stated, name = self._ids(), self._name()
         totals = self.stored if self.files.values == STORED else self.displayed
         values = totals.values
-        if values and (threshold := next(iter(self.files.thresholds.values()), 0)):
+        if values and threshold:
             lower = [_one_class(totals, values, "the pixels from 1 on", 1)] if name else []
             raise UsageError(
                 f"masks: no pixel reaches {_THRESHOLD}, {threshold}; the largest value is {show_value(values[-1])} "

@@ -150,7 +150,6 @@ class MaskImages(AnnotationFormat):
         files = [names[i] for i in placed]
         mapped = detect_values(self.dialect, files, self.name, self._classes)
         self.dialect = self.dialect.meaning(mapped)
-        check_some_class(self.dialect, files, self.name, self._classes)
         return mapped
 
     def _set_thresholds(self, index: Mapping[str, int]) -> None:

@@ -3,13 +3,13 @@
 | layout | mask of `street/a.jpg` |
 |---|---|
 | same path | `street/a.png`, or with the whole name, `street/a.jpg.png` |
-| suffix | `street/a_mask.png`, and others of `SUFFIXES`; of Cityscapes' `a_leftImg8bit.png`: `a_gtFine_labelIds.png` |
+| suffix | `street/a_mask.png`, others of `SUFFIXES`, words of `MASK_WORDS`; for Cityscapes: `a_gtFine_labelIds.png` |
 | suffix with a number | `street/a_mask.png` and `street/a_mask_1.png`, which are joined |
 | parts that differ | of `image_1.png`, `image_2.png`: `mask_1.png`, `mask_2.png`; see `_by_varying_part` |
-| folder per class | `car/street/a.png` |
+| folder per class | `car/street/a.png`, also with something behind the name: `car/street/a_CA.png` |
 | class suffix, class prefix | `street/a_car.png`, `street/car_a.png` |
-| folder of objects | of `a/images/a.png`: `a/masks/1.png`, `a/masks/2.png`, which are joined |
-| folder per folder | of `train/images/a.png`: `train/masks/a.png`; of `val/a.png`: `valannot/a.png` |
+| class within the name | of `street/um_1.png`: `street/um_road_1.png` |
+| folder of objects, folder per folder | see `mask_folders` |
 
 The layout in which most masks find their image is taken; where two are even it is an error. Cityscapes has
 several masks of an image: the first in the order of `_KINDS` is taken, and the others are left out. A bare name finds
@@ -20,20 +20,21 @@ searched in the mask's path without extension, with a group `image` and, where a
 
 from __future__ import annotations
 
-import os
 import re
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import NamedTuple
 
 from shardwright.config.limited_pattern import LimitedPattern
-from shardwright.errors import UsageError
+from shardwright.errors import Reading, UsageError
 from shardwright.formats.class_folders import is_split_folder
 from shardwright.formats.classes import as_integer
 from shardwright.formats.export_record import RECORD_FILE, ExportRecord
 from shardwright.formats.image_names import AMBIGUOUS, NameIndex, base_stem, index_keys, key_stem
+from shardwright.formats.mask_folders import MASK_WORDS, OBJECT_FOLDERS, Place, common_start, parallel_folders
 
 # The masks that Cityscapes has of each image: ids of classes come first.
 _KINDS = ("labelIds", "labelTrainIds", "color", "instanceIds")
@@ -49,103 +50,37 @@ _CITYSCAPES = "_leftImg8bit"
 # Suffixes of images whose masks have another suffix in that place.
 _IMAGE_SUFFIXES = ("_img", "_image", "_im", "_sat", "_rgb")
 _SAME, _FOLDER, _CLASS_SUFFIX, CLASS_PREFIX = "same path", "folder per class", "class suffix", "class prefix"
-_INNER_FOLDER = "folder per class in each folder"
+_INNER_FOLDER, _ADDED = "folder per class in each folder", "with something behind the image's name"
 _OBJECTS, ONE_CLASS = "a folder of objects for each image", "mask"
-_OBJECT_FOLDERS = ("masks", "mask", "objects")
 _PARALLEL = "a folder of masks for each folder of images"
-# Words for masks and for images in the names of folders, with what separates them from other words.
-MASK_WORDS = re.compile(
-    r"[_ -]*(?:(?:1st|2nd)_manual|(?<!with)(?<!with[_ -])(?<!without)(?<!without[_ -])masks?|label(?:l?ed|s)?|"
-    r"annot(?:ation)?s?|seg(?:mentation)?s?|semantics?|instances?|panoptic|boundar(?:y|ies)|ground.?truths?|trimaps?|"
-    r"manual|(?<![a-z])gt(?![a-z])|^gt|^targets?$)[_ -]*",
-    re.I,
-)
-_IMAGES_IN = re.compile(r"[_ -]*(?:images?|imgs?|input|frames?|photos?|pictures?)[_ -]*", re.I)
 # Ending of the second mask of an image, and of the next ones.
 _NUMBER = re.compile(r"_[0-9]+$")
 _MARK = re.compile(r"[_. -]+")
 # An extension within a name, as programs leave it that cut images into parts.
 _INNER_ENDING = re.compile(r"\.(?:jpe?g|png|tiff?|bmp|gif)(?=[^a-z]|patch|tile|crop|mask|$)")
-_OVERRIDE = "input.labels.regex overrides this"
+_REGEX = "input.labels.regex"
+_OVERRIDE = f"{_REGEX} overrides this"
+_SET_REGEX = f"Set {_REGEX}, e.g. '(?P<image>.+)_mask' or '(?P<label>[^/]+)/(?P<image>.+)'."
+# Kinds of masks of an image in one folder.
+_MOST_AFFIXES = 3
 
 
-def suffix_pairs(stems: Iterable[str]) -> list[tuple[str, str]]:
+def suffix_pairs(stems: Iterable[str], masks: Iterable[str] = ()) -> list[tuple[str, str]]:
     """Returns suffixes of masks, each with what the name of the image has in its place.
 
     Args:
         stems: paths of images without extension; suffixes that no image has are left out.
+        masks: paths of masks without extension; words for masks at their ends are suffixes, too, such as `_anno`.
     """
     seen = {suffix for stem in stems for suffix in _IMAGE_SUFFIXES if stem.endswith(suffix)}
-    plain = [suffix for suffix, replacement in SUFFIXES.items() if not replacement]
-    return [*SUFFIXES.items(), *((suffix, image) for image in sorted(seen) for suffix in plain)]
+    ends = {stem[max(stem.rfind("_"), stem.rfind("-")) :] for stem in masks}
+    words = [end for end in sorted(ends - SUFFIXES.keys()) if end[1:].isalpha() and MASK_WORDS.fullmatch(end)]
+    plain = [*(suffix for suffix, replacement in SUFFIXES.items() if not replacement), *words]
+    further = [(word, "") for word in words] + [(suffix, image) for image in sorted(seen) for suffix in plain]
+    return [*SUFFIXES.items(), *further]
 
 
-def object_masks(keys: Sequence[str]) -> frozenset[str]:
-    """Returns the keys in folders of objects: they are called after masks, and next to each is one image.
-
-    Args:
-        keys: keys of images and masks in one folder.
-    """
-    tops: Counter[str] = Counter()
-    inside: dict[str, str] = {}
-    for key in keys:
-        top, _, name = key.rpartition("/")[0].rpartition("/")
-        if name.lower() in _OBJECT_FOLDERS and top:
-            inside[key] = top
-        else:
-            tops.update("/".join(key.split("/")[: i + 1]) for i in range(key.count("/")))
-    return frozenset(key for key, top in inside.items() if tops[top] == 1)
-
-
-class Place(NamedTuple):
-    """Where the images of a folder of masks are, and the class of its masks, or an empty text."""
-
-    images: str
-    label: str
-
-
-def parallel_folders(keys: Iterable[str]) -> dict[str, Place]:
-    """Returns folders of masks and the folder of images of each, where there are several such pairs.
-
-    Their names differ in the words for masks and images alone, as of `train/masks` and `train/images`, or of `valannot`
-    and `val`; or a folder of masks has one other next to it: `a/lung masks` and `a/images`. A folder of masks may hold
-    one folder for each class: `train/masks/car`.
-
-    Args:
-        keys: keys of images and masks below one folder.
-    """
-    folders = sorted({key.rpartition("/")[0] for key in keys})
-    if pairs := _pair(folders):
-        return {mask: Place(images, "") for mask, images in pairs.items()}
-    of_class = {folder: folder.rpartition("/")[0] for folder in folders if "/" in folder}
-    of_class = {folder: top for folder, top in of_class.items() if MASK_WORDS.fullmatch(top.rpartition("/")[2])}
-    pairs = _pair(sorted({of_class.get(folder, folder) for folder in folders})) if of_class else {}
-    return {mask: Place(pairs[top], mask[len(top) + 1 :]) for mask, top in of_class.items() if top in pairs}
-
-
-def _pair(folders: Sequence[str]) -> dict[str, str]:
-    """Returns folder of masks -> its folder of images, if there are several pairs."""
-    # What all have in common says nothing, such as `Segmentation Data`.
-    start = len(os.path.commonpath(folders)) if folders else 0
-    masks = {folder: _without(MASK_WORDS, folder) for folder in folders if MASK_WORDS.search(folder, start)}
-    images: dict[tuple[str, ...], list[str]] = {}
-    for folder in folders:
-        if folder not in masks:
-            images.setdefault(_without(_IMAGES_IN, folder), []).append(folder)
-    near: dict[str, list[str]] = {}
-    for folder in folders:
-        near.setdefault(folder.rpartition("/")[0], []).append(folder)
-    beside = {mask: [one for one in near[mask.rpartition("/")[0]] if one != mask] for mask in masks if "/" in mask}
-    pairs = {}
-    for folder, rest in masks.items():
-        fitting = images.get(rest) or beside.get(folder, [])
-        if len(fitting) == 1 and fitting[0] not in masks:
-            pairs[folder] = fitting[0]
-    return pairs if len(set(pairs.values())) == len(pairs) > 1 else {}
-
-
-def _without(words: re.Pattern[str], folder: str) -> tuple[str, ...]:
-    return tuple(filter(None, (words.sub("", part).lower() for part in folder.split("/"))))
+_Names = Callable[[str], tuple[str, str] | None]
 
 
 class MaskName(NamedTuple):
@@ -166,14 +101,14 @@ class ImageStems:
     Attributes:
         keys: the same.
         skip: the same.
-        suffixes: see `suffix_pairs`.
+        suffixes: of the masks, once these are known; see `suffix_pairs`.
     """
 
     def __init__(self, keys: Sequence[str], skip: frozenset[int], pattern: str | None = None) -> None:
         self._by_pattern = None if pattern is None else NameIndex(keys, skip, pattern)
         self.keys = keys
         self.skip = skip
-        self.suffixes = suffix_pairs(key_stem(key) for i, key in enumerate(keys) if i not in skip)
+        self.suffixes: Sequence[tuple[str, str]] = ()
         self._by_stem = index_keys(keys, skip, key_stem)
         self._by_base = index_keys(keys, skip, base_stem)
         self._below: dict[str, str | None] | None = None
@@ -183,7 +118,9 @@ class ImageStems:
         """Returns the position of an image, -1 where several fit, `None` where none does."""
         if self._by_pattern is not None:
             return self._by_pattern.find(stem)
-        found, whole = self._by_stem.get(stem), self.whole(stem)
+        found = self._by_stem.get(stem)
+        # A whole name has an ending, or is the stem itself.
+        whole = self.whole(stem) if found == AMBIGUOUS or "." in stem.rpartition("/")[2] else None
         if whole is not None and found != whole:
             return whole if found is None else AMBIGUOUS
         if found is not None or not bare:
@@ -244,7 +181,7 @@ class MaskLayout:
     name: str
     reason: str
     by_class: bool
-    names: Callable[[str], tuple[str, str] | None]
+    names: _Names
     exact: bool = False
     pattern: str | None = None
     objects: bool = False
@@ -298,11 +235,15 @@ def detect_mask_layout(
         return MaskLayout("pattern", "input.labels.regex is given", "label" in compiled.groupindex, by_pattern)
     fitting: list[tuple[int, MaskLayout]] = []
     stems, pairs = list(map(key_stem, masks)), parallel_folders([*masks, *images.keys])
+    images.suffixes = suffix_pairs((key_stem(key) for i, key in enumerate(images.keys) if i not in images.skip), stems)
 
     def layouts() -> Iterator[MaskLayout]:
         yield from _layouts(masks, images, classes, pairs)
         if not any(count == len(masks) for count, _ in fitting):
             yield from _by_varying_part(masks, images, pairs)
+            for name, folders in ((_FOLDER, _by_folder), (_INNER_FOLDER, _by_inner_folder)):
+                yield MaskLayout(f"{name}, {_ADDED}", "", True, _without_added(folders(classes), images))
+            yield MaskLayout("class within the name", "", True, _by_class_within_name(images, classes))
 
     for layout in layouts():
         found = [named for named in map(layout.names, stems) if named is not None]
@@ -313,6 +254,7 @@ def detect_mask_layout(
         if hits and not (layout.by_class and classes is None and not _may_be_classes(layout, set(hits))):
             fitting.append((len(hits), layout))
     if not fitting:
+        _check_affixes(masks, images)
         return MaskLayout(_SAME, "no other fits", False, _same)
     most = max(count for count, _ in fitting)
     best = _first_kind([layout for count, layout in fitting if count == most])
@@ -320,10 +262,49 @@ def detect_mask_layout(
         shown = " or ".join(layout.name for layout in best)
         raise UsageError(
             f"input.labels: the masks may be named by {shown}: as many ({most} of {len(masks)}) find an image either "
-            "way. Set input.labels.regex, e.g. '(?P<image>.+)_mask' or '(?P<label>[^/]+)/(?P<image>.+)'."
+            f"way. {_SET_REGEX}"
         )
     reason = f"{most} of {len(masks)} find their image so; {_OVERRIDE}"
     return replace(best[0], reason=reason)
+
+
+def _check_affixes(masks: Sequence[str], images: ImageStems) -> None:
+    """Raises `UsageError` where masks have something before or behind the names of images; a reading for each kind."""
+    stems = {base_stem(key) for i, key in enumerate(images.keys) if i not in images.skip}
+    if found := affixes(list(map(base_stem, masks)), stems):
+        shown = " or ".join(f"{before}*{behind}" for before, behind in found)
+        patterns = map(affix_pattern, found)
+        raise UsageError(f"input.labels: the masks are named {shown} for an image *. {_SET_REGEX}").with_readings(
+            *(Reading(f"files that {called} are the masks", {_REGEX: pattern}) for called, pattern in patterns)
+        )
+
+
+def affixes(masks: Sequence[str], stems: Collection[str]) -> list[tuple[str, str]]:
+    """Returns what file names of masks have before and behind that of an image, such as `_mask`, the most common first.
+
+    Args:
+        masks: file names without extension.
+        stems: those of images, and of masks perhaps.
+    """
+    found: Counter[tuple[str, str]] = Counter()
+    for mask in masks:
+        cuts = [
+            (i, k)
+            for i in range(len(mask))
+            for k in range(len(mask), i, -1)
+            if mask[i:k] in stems and k - i < len(mask)
+        ]
+        if cuts:
+            begin, end = max(cuts, key=lambda cut: cut[1] - cut[0])
+            found[mask[:begin], mask[end:]] += 1
+    return [affix for affix, count in found.most_common(_MOST_AFFIXES) if count > len(masks) // (2 * _MOST_AFFIXES)]
+
+
+def affix_pattern(affix: tuple[str, str]) -> tuple[str, str]:
+    """Returns what names of masks do, for messages, and `input.labels.regex` for it."""
+    before, behind = affix
+    called = f"begin with {before}" if not behind else f"end with {behind}" if not before else f"are {before}*{behind}"
+    return called, rf"(?:^|/){re.escape(before)}(?P<image>[^/]+){re.escape(behind)}$"
 
 
 def beside_photographs(masks: Sequence[str], photographs: ImageStems) -> Iterator[MaskLayout]:
@@ -347,13 +328,16 @@ def _layouts(
     masks: Sequence[str], images: ImageStems, classes: Mapping[str, int | None] | None, pairs: Mapping[str, Place]
 ) -> Iterator[MaskLayout]:
     yield MaskLayout(_SAME, "", False, _same)
+    ends = "".join(f"{key_stem(mask)}\n" for mask in masks)
     numbered = {numbered_suffix(key_stem(mask)) for mask in masks}
     if pairs:
         by_class = any(place.label for place in pairs.values())
         yield MaskLayout(_PARALLEL, "", by_class, _by_parallel_folder(pairs, images))
     for suffix, replacement in images.suffixes:
+        if suffix not in numbered and f"{suffix}\n" not in ends:
+            continue
         pattern = f"^(?P<image>.+){re.escape(suffix)}$"
-        instead = f" in place of {replacement}" if replacement and SUFFIXES[suffix] != replacement else ""
+        instead = f" in place of {replacement}" if replacement and SUFFIXES.get(suffix) != replacement else ""
         yield MaskLayout(f"the suffix {suffix}{instead}", "", False, _by_suffix(suffix, replacement), pattern=pattern)
         if suffix in numbered:
             name = f"the suffix {suffix}{instead}, further masks with a number"
@@ -421,7 +405,8 @@ def _common_ends(names: Sequence[str], channel: bool) -> tuple[str, str]:
     """
     begin = common_start(names).rstrip("0123456789")
     marks = list(_MARK.finditer(begin))
-    begin = begin[: marks[-1].end()] if marks else begin
+    numbers = all(name[len(begin) : len(begin) + 1].isdigit() for name in names)
+    begin = begin[: marks[-1].end()] if marks and not numbers else begin
     rest = [name[len(begin) :] for name in names]
     end = common_start([name[::-1] for name in rest])[::-1]
     mark = _MARK.search(end)
@@ -429,12 +414,6 @@ def _common_ends(names: Sequence[str], channel: bool) -> tuple[str, str]:
         end = ""  # Without a mark, a suffix follows numbers.
     end = end[mark.start() if mark else 0 :]
     return begin, "" if end.strip("_. -").isdigit() and not (channel and len(names) > 1) else end
-
-
-def common_start(names: Sequence[str]) -> str:
-    """Returns what all names begin with."""
-    first, last = min(names), max(names)
-    return next((first[:i] for i, letter in enumerate(first) if last[i : i + 1] != letter), first)
 
 
 def _simple(stem: str) -> str:
@@ -446,8 +425,9 @@ def _may_be_classes(layout: MaskLayout, labels: set[str]) -> bool:
     """Returns whether folders or suffixes can be classes where `input.classes` names none."""
     if layout.objects:
         return True
-    if layout.name in (_FOLDER, _INNER_FOLDER):
-        return not all(map(is_split_folder, labels))
+    if layout.name.startswith(_FOLDER):
+        no_class = MASK_WORDS.fullmatch if layout.name.endswith(_ADDED) else is_split_folder
+        return not all(map(no_class, labels))
     return len(labels) > 1 and not any(f"_{label}" in SUFFIXES or numbered_suffix(f"_{label}") for label in labels)
 
 
@@ -461,7 +441,7 @@ def numbered_suffix(stem: str) -> str:
     return next((suffix for suffix in SUFFIXES if cut != stem and cut.endswith(suffix)), "")
 
 
-def _by_suffix(suffix: str, replacement: str, *, numbered: bool = False) -> Callable[[str], tuple[str, str] | None]:
+def _by_suffix(suffix: str, replacement: str, *, numbered: bool = False) -> _Names:
     def names(stem: str) -> tuple[str, str] | None:
         stem = _NUMBER.sub("", stem) if numbered and numbered_suffix(stem) == suffix else stem
         return (stem[: -len(suffix)] + replacement, "") if stem.endswith(suffix) else None
@@ -469,7 +449,7 @@ def _by_suffix(suffix: str, replacement: str, *, numbered: bool = False) -> Call
     return names
 
 
-def _by_parallel_folder(pairs: Mapping[str, Place], images: ImageStems) -> Callable[[str], tuple[str, str] | None]:
+def _by_parallel_folder(pairs: Mapping[str, Place], images: ImageStems) -> _Names:
     def names(stem: str) -> tuple[str, str] | None:
         folder, _, name = stem.rpartition("/")
         if folder not in pairs:
@@ -483,7 +463,7 @@ def _by_parallel_folder(pairs: Mapping[str, Place], images: ImageStems) -> Calla
     return names
 
 
-def _by_folder(classes: Mapping[str, int | None] | None) -> Callable[[str], tuple[str, str] | None]:
+def _by_folder(classes: Mapping[str, int | None] | None) -> _Names:
     def names(stem: str) -> tuple[str, str] | None:
         label, _, rest = stem.partition("/")
         return (rest, label) if rest and _may_be(label, classes) else None
@@ -491,7 +471,7 @@ def _by_folder(classes: Mapping[str, int | None] | None) -> Callable[[str], tupl
     return names
 
 
-def _by_inner_folder(classes: Mapping[str, int | None] | None) -> Callable[[str], tuple[str, str] | None]:
+def _by_inner_folder(classes: Mapping[str, int | None] | None) -> _Names:
     def names(stem: str) -> tuple[str, str] | None:
         above, _, name = stem.rpartition("/")
         above, _, label = above.rpartition("/")
@@ -500,18 +480,29 @@ def _by_inner_folder(classes: Mapping[str, int | None] | None) -> Callable[[str]
     return names
 
 
-def _by_object_folder(images: ImageStems, label: str) -> Callable[[str], tuple[str, str] | None]:
+def _without_added(layout: _Names, images: ImageStems) -> _Names:
+    """Returns the same layout for masks with something behind the name of their image, such as that of the class."""
+
+    def names(stem: str) -> tuple[str, str] | None:
+        if (named := layout(stem)) is None:
+            return None
+        cuts = [mark.start() for mark in _MARK.finditer(named[0]) if mark.start() > named[0].rfind("/") + 1]
+        found = (named[0][:cut] for cut in reversed(cuts))
+        return next(((image, named[1]) for image in found if images.find(image, bare=False) is not None), None)
+
+    return names
+
+
+def _by_object_folder(images: ImageStems, label: str) -> _Names:
     def names(stem: str) -> tuple[str, str] | None:
         top, _, folder = stem.rpartition("/")[0].rpartition("/")
-        image = images.only_below(top) if top and folder.lower() in _OBJECT_FOLDERS else None
+        image = images.only_below(top) if top and folder.lower() in OBJECT_FOLDERS else None
         return None if image is None else (image, label)
 
     return names
 
 
-def _by_class_in_name(
-    images: ImageStems, classes: Mapping[str, int | None] | None, *, prefix: bool
-) -> Callable[[str], tuple[str, str] | None]:
+def _by_class_in_name(images: ImageStems, classes: Mapping[str, int | None] | None, *, prefix: bool) -> _Names:
     def names(stem: str) -> tuple[str, str] | None:
         folder, slash, name = stem.rpartition("/")
         # Image and class may hold underscores: the shortest class whose image exists.
@@ -523,7 +514,19 @@ def _by_class_in_name(
     return names
 
 
-def pattern_names(pattern: LimitedPattern, images: ImageStems) -> Callable[[str], tuple[str, str] | None]:
+def _by_class_within_name(images: ImageStems, classes: Mapping[str, int | None] | None) -> _Names:
+    def names(stem: str) -> tuple[str, str] | None:
+        marks = [mark for mark in _MARK.finditer(stem) if mark.start() > stem.rfind("/")]
+        for one, other in pairwise(marks):
+            image, label = stem[: one.start()] + stem[other.start() :], stem[one.end() : other.start()]
+            if label.isalpha() and _may_be(label, classes) and images.find(image, bare=False) is not None:
+                return image, label
+        return None
+
+    return names
+
+
+def pattern_names(pattern: LimitedPattern, images: ImageStems) -> _Names:
     """Returns a function from a mask's path without extension to the path of its image and a class, by a pattern."""
 
     def names(stem: str) -> tuple[str, str] | None:

@@ -89,6 +89,7 @@ class Thing(NamedTuple):
         file: name of a file of its mask, from the root of the attachments on, or empty.
         row: its position in the list of all objects of the file; `NO_ROW` where there is none.
         depth: the layer that the tool draws it on, from below.
+        beside: the box and the area that the tool states beside its outline; see `ObjectAgreement.look`.
     """
 
     label: str
@@ -98,6 +99,7 @@ class Thing(NamedTuple):
     file: str = ""
     row: int = NO_ROW
     depth: float = 0
+    beside: tuple[Any, Any] | None = None
 
 
 def polygon(points: Iterable[tuple[float, float]]) -> str:

@@ -22,9 +22,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, ClassVar, NamedTuple
 
-import numpy as np
-
-from shardwright.config.input import CENTER_RULE, CLIP
+from shardwright.config.input import CENTER_RULE, CLIP, PREDICTIONS, THIS_FRAME
 from shardwright.dataset.ledger import MISSING_IMAGE
 from shardwright.dataset.manifest import MULTI, SINGLE
 from shardwright.errors import AnnotationError, Reading, UsageError
@@ -41,14 +39,25 @@ from shardwright.formats.base import (
     Values,
     shorten,
 )
-from shardwright.formats.classes import MOST_CLASSES, SHOWN_CLASSES, ClassMap, check_names, map_classes, special_label
+from shardwright.formats.classes import (
+    MOST_CLASSES,
+    SHOWN_CLASSES,
+    ClassMap,
+    check_names,
+    check_spellings,
+    map_classes,
+    special_label,
+)
 from shardwright.formats.image_names import is_text
 from shardwright.formats.listed_boxes import SIZES, misread
-from shardwright.formats.object_content import Content, Entry, Thing
+from shardwright.formats.object_agreement import ObjectAgreement, box_around
+from shardwright.formats.object_content import FRACTIONS, Content, Entry, Thing
+from shardwright.formats.object_frame import Placed, check_frame
 from shardwright.formats.object_values import ObjectError, check_pixels, may_be_fractions
 from shardwright.images.boxes import BAD_BOX, BEYOND_IMAGE, Box, box_features, box_values
 from shardwright.masks.coco_segmentation import CocoMasks, mask_text
 from shardwright.masks.drawn import DrawnMasks
+from shardwright.masks.rle import area
 from shardwright.running.progress import counted
 from shardwright.storage import Listing, Refusal, list_inputs, map_threads, read_bytes, readers
 from shardwright.storage.limits import TooLarge
@@ -60,6 +69,11 @@ _MEMORY_EACH = 8
 _SHOWN = 60
 # Stands for the size of an image whose boxes are fractions.
 _ANY_SIZE = (1000, 1000)
+# So many files of masks are compared with the boxes that are stated for them.
+_FILES = 64
+# So many images are read to compare their sizes with the coordinates of their objects.
+_SOME_IMAGES = 32
+_NONE = float("nan")
 _MEANINGS = {BACKGROUND: "no class, also where another object was drawn before", IGNORE: "not counted"}
 
 
@@ -90,7 +104,7 @@ class ObjectFormat(AnnotationFormat):
 
     def __init__(self, given: Request) -> None:
         super().__init__(given)
-        self.name = given.name
+        self.name, self._options = given.name, given.options
         self._clip = given.options.beyond_image == CLIP
         self.dialect = DrawnMasks(centers=given.options.polygons == CENTER_RULE, clip=self._clip)
         self._path = given.path
@@ -104,6 +118,9 @@ class ObjectFormat(AnnotationFormat):
         self._where: dict[int, str] = {}
         self._rejected: Mapping[int, Refusal] = {}
         self._by_other = False
+        self._agreement = ObjectAgreement()
+        # Objects with a score that is no whole number.
+        self._scored = 0
 
     @abstractmethod
     def _read(self) -> Iterator[tuple[Entry, Content | AnnotationError]]:
@@ -137,12 +154,12 @@ class ObjectFormat(AnnotationFormat):
         used: dict[str, str] = {}
         left_out: Counter[str] = Counter()
         missing: dict[str, Refusal] = {}
-        images = _Images()
+        images, self._agreement, self._scored = _Images(), ObjectAgreement(), 0
         for entry, content in self._read():
             position, other = self._position(entry), None
             with suppress(UsageError):  # Several images have the name, so that it says nothing.
                 other = self._names.find(entry.other) if entry.other else None
-            if position is None and self._excludes(entry.names):
+            if position is None and self.excludes(entry.names):
                 continue
             images.add(entry.where, position, other)
             position = other if self._by_other and other is not None else position
@@ -179,6 +196,47 @@ class ObjectFormat(AnnotationFormat):
         self._where = {}
         return survey
 
+    def _compare(self) -> None:
+        """Compares the descriptions of each object that has several.
+
+        Raises:
+            UsageError: they contradict each other; see `ObjectAgreement`.
+        """
+        pixels = (content for _, content in self._kept if content.boxes_in is None)
+        for thing in (thing for content in pixels for thing in content.things if thing.beside is not None):
+            assert thing.beside is not None
+            box, stated = thing.beside
+            if box is None and thing.box is not None:
+                box = [*thing.box[:2], thing.box.xmax - thing.box.xmin, thing.box.ymax - thing.box.ymin]
+            self._agreement.look(json.loads(thing.shape) if thing.shape else None, box, stated)
+        # Masks in files take a while to read.
+        filed = [(one, thing) for one in self._kept for thing in one.content.things if thing.file and thing.box]
+        for (_, content), thing in filed[:: max(1, len(filed) // _FILES)]:
+            assert thing.box is not None
+            with suppress(AnnotationError):  # Reported when its image is written.
+                height, width = self.dialect.size(thing.file) or (0, 0)
+                runs = self.dialect.masks(0, thing.file, height=height, width=width)[0][1]
+                box = thing.box.scaled(height, width) if content.boxes_in == FRACTIONS else thing.box
+                if len(runs):
+                    self._agreement.add(box_around(runs, height), area(runs), box, (thing.beside or (0, 0))[1] or _NONE)
+        self._agreement.check(self._path, self._options, masks=self._masks)
+        self._check_frame()
+        if 2 * self._scored > sum(len(content.things) for _, content in self._kept) and (
+            PREDICTIONS not in self._options.confirmed
+        ):
+            raise UsageError(
+                f"{self._path}: {self._scored:,} objects have scores below 1, as a "
+                f"model's predictions have. If they are the annotations, set input.labels.confirmed: [{PREDICTIONS}]."
+            ).with_readings(self._options.confirming(PREDICTIONS, "objects with scores are the annotations"))
+
+    def _check_frame(self) -> None:
+        if THIS_FRAME in self._options.confirmed or not (self._masks or self._boxes):
+            return
+        drawn = [i for i, (_, content) in enumerate(self._kept) if content.things and content.size is None]
+        some = [self._kept[i] for i in drawn[:: max(1, len(drawn) // _SOME_IMAGES)]]
+        sizes = ((one.content, self._images.size_of(one.position)) for one in some)
+        check_frame((Placed(content, size) for content, size in sizes if size), self._path, self._options)
+
     def _note_all(self, survey: Survey, images: _Images, used: Mapping[str, str], left_out: Mapping[str, int]) -> None:
         """Decides, when all was read, on classes, boxes and notes.
 
@@ -196,6 +254,7 @@ class ObjectFormat(AnnotationFormat):
             _, (key, _, reason) = broken[0]
             every = f"all {len(broken)} annotations" if len(broken) > 1 else "the only annotation"
             raise UsageError(f"{self._path}: {every} cannot be used. The first, of {key}: {reason}.")
+        survey.empty = not any(content.things or content.tags for _, content in self._kept)
         notes = [f"left out: {count} {what}" for what, count in sorted(left_out.items()) if count]
         notes += self._check_task(survey)
         self._map = self._map_classes(used)
@@ -208,6 +267,7 @@ class ObjectFormat(AnnotationFormat):
         if self._boxes:
             survey.features = box_features(self.flags)
             self._check_boxes(survey)
+        self._compare()
 
     def annotations(self) -> Iterator[Annotation]:
         labels = {**self._map.index, **(self._special if self._masks else {})}
@@ -318,7 +378,14 @@ class ObjectFormat(AnnotationFormat):
 
     def _map_classes(self, used: Mapping[str, str]) -> ClassMap:
         declared = [name for name in dict.fromkeys(self.declared) if special_label(name, self._classes) is None]
-        if self._classes is not None or not declared or not used.keys() <= set(declared):
+        further = [name for name in used if name not in declared]
+        if declared and further and self._classes is None:
+            check_spellings([*declared, *further], self._path)
+            raise UsageError(
+                f"{self._path}: has objects of {shorten(further)} ({used[further[0]]}), and its own list of classes is "
+                f"{shorten(declared, SHOWN_CLASSES)}. Add them there, or list all in input.classes."
+            ).with_readings(Reading("all are classes", {"input.classes": [*declared, *further]}, asked=True))
+        if self._classes is not None or not declared:
             return map_classes(used, self._classes, self.counted_by)
         check_names(dict.fromkeys(declared, self._path))
         shown = {name: f"{name} ({self.ids[name]})" if name in self.ids else name for name in declared}
@@ -394,11 +461,7 @@ class ObjectFormat(AnnotationFormat):
         runs = self.dialect.parse(mask_text(content.size, thing.shape or ""), height=height, width=width)
         if not len(runs):
             raise AnnotationError("its mask is empty", BAD_BOX)
-        begins, ends = runs[:, 0], runs.sum(axis=1) - 1
-        columns = begins // height, ends // height
-        whole = bool(np.any(columns[0] != columns[1]))
-        top, bottom = (0, height) if whole else (int((begins % height).min()), int((ends % height).max()) + 1)
-        return Box(int(columns[0].min()), top, int(columns[1].max()) + 1, bottom)
+        return box_around(runs, height)
 
 
 class ObjectTable(ObjectFormat):

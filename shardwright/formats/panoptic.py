@@ -19,6 +19,7 @@ from shardwright.formats.base import Request
 from shardwright.formats.coco import CROWD, CocoTable
 from shardwright.formats.image_names import FileEnds
 from shardwright.formats.mask_values import FetchedFiles, MaskFiles, check_size
+from shardwright.formats.object_agreement import stated_beside
 from shardwright.formats.object_content import Content, Entry, Thing, corner_box
 from shardwright.formats.object_values import Fields, ObjectError, read_id, read_name, read_number
 from shardwright.images.colors import COLOR
@@ -82,7 +83,8 @@ class Panoptic(CocoTable):
                 raise ObjectError(f"{one.place('bbox')} has {len(sides)} numbers, not [x, y, width, height]")
             box = corner_box(*sides)
         flags = {CROWD: int(one.get("iscrowd") in (1, True))}
-        return Thing(self._labels[category], None, box, flags, f"{number}{_MARK}{file}")
+        beside = stated_beside(one.members)
+        return Thing(self._labels[category], None, box, flags, f"{number}{_MARK}{file}", beside=beside)
 
 
 @dataclass(frozen=True)

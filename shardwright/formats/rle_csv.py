@@ -24,14 +24,14 @@ other's mask transposed, and only the header or the user can decide.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from shardwright.config.input import LabelsConfig, RleConfig
+from shardwright.config.input import SAME_MASKS, THIS_FRAME, LabelsConfig, RleConfig
 from shardwright.dataset.manifest import IGNORED
 from shardwright.errors import Reading, UsageError
 from shardwright.formats.base import IGNORE, Survey
@@ -39,11 +39,14 @@ from shardwright.formats.classes import ClassMap, as_integer
 from shardwright.formats.export_record import RECORD_FILE
 from shardwright.formats.object_values import ObjectError, read_text_size
 from shardwright.formats.rows import CsvFormat, RawAnnotation, TableInput
-from shardwright.formats.table_values import class_readings, describes_object
-from shardwright.formats.tables import IMAGE, IMAGE_LABEL, LABEL, MASK, Table, TableRow, reduce_header, size_columns
+from shardwright.formats.table_values import only_class
+from shardwright.formats.tables import IMAGE, IMAGE_LABEL, LABEL, MASK, TableRow, reduce_header, size_columns
 from shardwright.masks.dialects import ABSOLUTE, COCO, COLUMN, COUNTS, RELATIVE, ROW, SIIM, Dialect, dialect_of_header
 from shardwright.masks.rle import RleError, Runs, area, perimeter, read_numbers
 from shardwright.running.progress import counted
+
+if TYPE_CHECKING:
+    from shardwright.formats.rle_beside import RowAgreement
 
 # An outline counts as longer from this ratio on, and from the larger one where the header is contrary; so that a
 # handful of pixels decides nothing, it must be longer by some edges as well.
@@ -52,6 +55,8 @@ _CLEAR, _CONTRARY, _EDGES = 1.3, 2.0, 100
 _SMALLER = 0.8
 # Codes that fit one meaning only must be that many, and that many times as many as those that fit the other only.
 _SEVERAL, _MAJORITY = 3, 10
+# So many images with the same mask, one run of at most two pixels, are no chance.
+_MANY, _PAIR = 10, 2
 _NO_MASK = "-1"
 # What programs write for a missing value, and people for no pixels, in small letters without white space.
 _WORDS = frozenset(
@@ -59,7 +64,6 @@ _WORDS = frozenset(
 )
 _LONGEST_WORD = 8
 _ENCODED_PIXELS = "encodedpixels"
-_ONE_CLASS = "mask"
 # Published sets by the headers of image, class and mask, reduced to letters and digits, and those in row order.
 _SETS = {
     ("id", "", "rlemask"): "TGS salt",
@@ -68,19 +72,22 @@ _SETS = {
     ("id", "class", "segmentation"): "UW-Madison",
 }
 _BY_ROW = ("Carvana", "Sartorius", "UW-Madison")
-# Columns next to image and mask that are not a class of the mask: those of Data Science Bowl's and Sartorius' tables.
-_DESCRIBING = frozenset(
-    ("height", "width", "usage", "celltype", "platetime", "sampledate", "sampleid", "elapsedtimedelta")
-)
+# What a row may state beside its mask.
+_BESIDE = ("bbox", "area")
 # Enough rows to detect a dialect, and read in a moment.
 _MOST_SAMPLES, _IMAGES, _TRIED_IMAGES = 256, 32, 256
 
 
 class RleCsv(CsvFormat):
-    """Run lengths: image and class are in one column (`image_label`), in two, or the only class is not named."""
+    """Run lengths: image and class are in one column (`image_label`), in two, or the only class is not named.
+
+    Attributes:
+        one_class: the class of all masks, where the table names none; else empty.
+    """
 
     format = "rle_csv"
     dialect: Dialect
+    _beside: RowAgreement | None = None
 
     def __init__(self, given: TableInput) -> None:
         super().__init__(given)
@@ -91,21 +98,32 @@ class RleCsv(CsvFormat):
         self._lines_of_words: dict[str, int] = {}
         self._other_texts = 0
         self._starts_at_0: list[int] = []
+        self._rows_without_mask = 0
+        self._masks: set[str] = set()
+        self._surveys = False
         self._ignores = record is not None and record.ignored
         self._known_classes = {*(given.classes or ()), *([IGNORED] if self._ignores else [])}
         table, columns = given.table, given.found.roles
         self.mask_column = table.header[columns[MASK]]
+        self._options = given.options
+        reduced = [reduce_header(name) for name in table.header]
+        beside = [reduced.index(name) if name in reduced else None for name in _BESIDE]
+        if any(column is not None for column in beside):
+            # Most tables have neither.
+            from shardwright.formats.rle_beside import RowAgreement
+
+            self._beside = RowAgreement(box=beside[0], area=beside[1])
         self._sizes = tuple(map(table.header.index, size_columns(table.header)))
-        self._one_class = ""
+        self.one_class = ""
         if LABEL not in columns and IMAGE_LABEL not in columns:
             # A column that is named as a caption or a feature is not a class.
             known = [table.header[i] for i in (*columns.values(), *given.found.captions)] + given.further.named
-            self._one_class = _one_class(table, [*known, *size_columns(table.header)], given.classes)
+            self.one_class = only_class(table, [*known, *size_columns(table.header)], given.classes)
         headers = {role: table.header[column] for role, column in columns.items()}
         if record is not None and not code:
             layout = Layout(record.dialect, record.unlisted, f"{RECORD_FILE} states it")
         else:
-            layout = detect_layout(table.path, headers, self._sample_cells(given.images.size_of), code)
+            layout = detect_layout(table.path, headers, self._sample_cells(given.images.size_of), code, given.options)
         self.dialect, self.unlisted = layout.dialect, layout.unlisted
         self._words |= {_NO_MASK} if record is None else set()
         self._set_name = layout.set_name
@@ -119,11 +137,20 @@ class RleCsv(CsvFormat):
 
     def survey(self) -> Survey:
         self._lines_of_words.clear()  # Those of the samples, before the dialect was known.
+        self._surveys = True
         survey = super().survey()
+        self._surveys = False
         if self._lines_of_words and self._other_texts:
             # Further fields are no codes, so nothing says what a word means.
             self._words, self._lines_of_words, self._starts_at_0 = frozenset(), {}, []
+            self._rows_without_mask = 0
             survey = super().survey()
+        if self._beside is not None:
+            self._beside.check(self._path, self._options, masks=True)
+        self._check_placeholder(sum(survey.listed))
+        if self._rows_without_mask >= _SEVERAL and self._record is None:
+            # A table that states which images have no mask says nothing of those that it does not name.
+            self.unlisted = "fail"
         survey.ignore = self._ignores
         for word, line in self._lines_of_words.items():
             note = f"run lengths: {word!r} means no mask, since all other fields are codes (the first is row {line})"
@@ -134,6 +161,9 @@ class RleCsv(CsvFormat):
 
     def _look(self, image: int, annotation: RawAnnotation) -> str:
         text = annotation.text
+        self._rows_without_mask += not text
+        if text and len(self._masks) < _SEVERAL:
+            self._masks.add(text)
         if not text or self.dialect.runs == COUNTS:
             return ""
         # All but a few texts have no 0 at all: no need to read their numbers.
@@ -145,6 +175,18 @@ class RleCsv(CsvFormat):
             numbers = read_numbers(text)
             self._other_texts += numbers is None or len(numbers) % 2
         return ""
+
+    def _check_placeholder(self, images: int) -> None:
+        """Raises `UsageError` where all images have the same one or two pixels, as in a sample submission."""
+        mask = next(iter(self._masks), "")
+        numbers = read_numbers(mask) if len(self._masks) == 1 else None
+        alike = numbers is not None and len(numbers) == _PAIR and int(numbers[1]) <= _PAIR
+        if alike and images >= _MANY and SAME_MASKS not in self._options.confirmed:
+            raise UsageError(
+                f"{self._path}, column {self.mask_column!r}: all masks of {images:,} images are {mask!r}, as in a "
+                "sample submission. Give the file with the annotations. If the masks are right, set "
+                f"input.labels.confirmed: [{SAME_MASKS}]."
+            ).with_readings(self._options.confirming(SAME_MASKS, "all images have this mask"))
 
     def _count_from_0(self, survey: Survey) -> None:
         """Takes starts of 0, anywhere in the table, as evidence that they count from 0.
@@ -193,9 +235,11 @@ class RleCsv(CsvFormat):
             name, label = self._split(row.fields[columns[IMAGE_LABEL]].strip())
         else:
             name = row.fields[columns[IMAGE]].strip()
-            label = self._one_class or row.fields[columns[LABEL]].strip()
+            label = self.one_class or row.fields[columns[LABEL]].strip()
         problem = "has a mask but names no class" if text and not label else ""
         image = self._names.find(name)
+        if text and image is not None and self._surveys and self._beside is not None:
+            self._beside.compare(text, row.fields, self.dialect, self._images.size_of(image))
         if not self._sizes:
             return RawAnnotation(row.line, name, image, (label,) if label else (), text, problem)
         size = None
@@ -255,43 +299,6 @@ class RleCsv(CsvFormat):
         return existing[0][1] if existing else likely or possible or (value, "")
 
 
-def _one_class(table: Table, known: Collection[str], classes: Mapping[str, int | None] | None) -> str:
-    """Returns the class of all masks of a table that has no column of classes.
-
-    Args:
-        table: the table.
-        known: headers of columns that are something else.
-        classes: `input.classes`.
-
-    Raises:
-        UsageError: several classes are configured, or another column may well hold them.
-    """
-    if classes is not None and len(classes) == 1:
-        return next(iter(classes))
-    if classes is not None:
-        raise UsageError(
-            f"{table.path}: no column of classes was found, and input.classes names {len(classes)}. Name the column by "
-            "input.labels.columns.label, or only one class."
-        )
-    unknown = [
-        name
-        for i, name in enumerate(table.header)
-        if name not in known and reduce_header(name) not in _DESCRIBING and not describes_object(table, i)
-    ]
-    if unknown:
-        taken = {i for i, name in enumerate(table.header) if name not in unknown}
-        readings = class_readings(table, taken)
-        likely = str(readings[0].options["input.labels.columns.label"]) if readings else unknown[0]
-        raise UsageError(
-            f"{table.path}: no column of classes was found; is it {likely!r}? Name it by "
-            "input.labels.columns.label, or write the only class there is into input.classes."
-        ).with_readings(
-            *(readings or [Reading(f"the column {likely!r} has the classes", {"input.labels.columns.label": likely})]),
-            Reading("all masks are of one class", {"input.classes": [_ONE_CLASS]}),
-        )
-    return _ONE_CLASS
-
-
 class SampleCell(NamedTuple):
     """A row looked at beforehand.
 
@@ -326,7 +333,11 @@ class Layout:
 
 
 def detect_layout(
-    path: str, headers: Mapping[str, str], samples: Sequence[SampleCell], code: Mapping[str, str | int]
+    path: str,
+    headers: Mapping[str, str],
+    samples: Sequence[SampleCell],
+    code: Mapping[str, str | int],
+    options: LabelsConfig | None = None,
 ) -> Layout:
     """Detects the layout of a table.
 
@@ -335,6 +346,7 @@ def detect_layout(
         headers: role -> header of the columns that are used.
         samples: some of its rows.
         code: `encoding`, `order` and `start` where they are configured; they win.
+        options: `input.labels`.
 
     Raises:
         UsageError: two dialects fit equally, or the masks contradict the header. Names the option that decides.
@@ -342,7 +354,7 @@ def detect_layout(
     named = dialect_of_header(headers[MASK])
     if named is not None and not code:
         return Layout(named, "empty" if LABEL in headers else "fail", "the header states it")
-    return _Codes(f"{path}, column {headers[MASK]!r}", headers, samples, code).layout()
+    return _Codes(f"{path}, column {headers[MASK]!r}", headers, samples, code, options or LabelsConfig()).layout()
 
 
 @dataclass(frozen=True)
@@ -353,6 +365,7 @@ class _Codes:
     headers: Mapping[str, str]
     samples: Sequence[SampleCell]
     code: Mapping[str, str | int]
+    options: LabelsConfig
 
     def layout(self) -> Layout:
         image, label, mask = (reduce_header(self.headers.get(role, "")) for role in (IMAGE, LABEL, MASK))
@@ -379,7 +392,8 @@ class _Codes:
         dialect = Dialect(runs, COLUMN, base, ("",) if runs == ABSOLUTE and is_absolute else SIIM.empty)
         order, why_order = self._order(known, dialect)
         dialect = replace(dialect, order=order)
-        self._check_scale(dialect)
+        if THIS_FRAME not in self.options.confirmed:
+            self._check_scale(dialect)
         why_set = f"the header is that of {known}" if known else ""
         reasons = [why for why in (why_set, why_runs, why_base, why_order) if why]
         return Layout(dialect, unlisted, "; ".join(reasons), known)
@@ -545,8 +559,9 @@ class _Codes:
         raise UsageError(
             f"{self.where}: the codes are those of images of {of_codes[0]} x {of_codes[1]} (height x width), where the "
             f"first here has {of_image[0]} x {of_image[1]}: so the outlines of {len(read)} masks are "
-            f"{longer / shorter:.1f} times as short. Give the images that were annotated, or codes for these."
-        )
+            f"{longer / shorter:.1f} times as short. Give the images that were annotated, or codes for "
+            f"these. If they are of these images, set input.labels.confirmed: [{THIS_FRAME}]."
+        ).with_readings(self.options.confirming(THIS_FRAME, "the codes are of these images"))
 
 
 def _outlines_at(share: float, read: Sequence[tuple[Runs, int, int]]) -> float:

@@ -36,6 +36,7 @@ CAPTION_FEATURE = "image/caption/text"
 # Characters of a broken row in a message.
 _SHOWN = 60
 _LINE_FEED = 10
+_PIECE = 1 << 20
 IntArray = npt.NDArray[np.int32]
 
 
@@ -107,10 +108,11 @@ class RowFormat(AnnotationFormat):
         values: dict[str, str] = {}
         survey = Survey(classes=(), listed=bytearray(len(self._images.keys)), hint=self._hint)
         missing: dict[str, int] = {}
+        survey.empty = self.kind != NONE
         places = self._places = (array("i"), array("i")) if self._places is not None else None
         for annotation in self._raw_annotations():
             image, problem = annotation.image, annotation.problem
-            if image is None and self._excludes([annotation.name]):
+            if image is None and self.excludes([annotation.name]):
                 continue
             if places is not None and image is not None and not problem:
                 places[0].append(image)
@@ -127,6 +129,8 @@ class RowFormat(AnnotationFormat):
                 self._further.look(image, annotation.row)
             if image is not None:
                 survey.listed[image] = 1
+                if annotation.labels and annotation.text != "":
+                    survey.empty = False
             for label in annotation.labels if not problem else ():
                 if label not in values:
                     values[label] = f"{self._path}, row {annotation.line}"
@@ -241,7 +245,12 @@ class CsvFormat(RowFormat):
         if self._places is None or self._table.content is None:
             return None
         images, lines = (np.array(numbers, np.int32) for numbers in self._places)
-        line_begins = np.append(0, np.flatnonzero(np.frombuffer(self._table.content, np.uint8) == _LINE_FEED) + 1)
+        octets = np.frombuffer(self._table.content, np.uint8)
+        # By pieces, since what is compared takes as many bytes again.
+        pieces = ((begin, octets[begin : begin + _PIECE]) for begin in range(0, len(octets), _PIECE))
+        line_begins = np.concatenate(
+            [[0], *(np.flatnonzero(piece == _LINE_FEED) + begin + 1 for begin, piece in pieces)]
+        )
         # What comes before the next sound row is part of one, or belongs to no image.
         begins = np.append(line_begins[lines - 1], len(self._table.content)).astype(np.int32)
         order = np.argsort(images, kind="stable").astype(np.int32)

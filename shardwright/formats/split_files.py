@@ -13,11 +13,12 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from shardwright.config.input import LabelsConfig
+from shardwright.config.input import OTHER_CLASSES, LabelsConfig
 from shardwright.config.split import split_word, stated_split
 from shardwright.dataset.manifest import MULTI
-from shardwright.errors import UsageError
-from shardwright.formats.base import Annotation, AnnotationFormat, Request, Survey
+from shardwright.errors import Reading, UsageError
+from shardwright.formats.base import Annotation, AnnotationFormat, Request, Survey, shorten
+from shardwright.formats.classes import check_spellings
 from shardwright.storage import Listing, Refusal, list_inputs
 from shardwright.storage.listing import is_several
 
@@ -100,6 +101,8 @@ class SplitFiles(AnnotationFormat):
     def survey(self) -> Survey:
         surveys = [source.survey() for source in self._sources]
         classes = tuple(dict.fromkeys(name for one in surveys for name in one.classes))
+        if self._classes is None:
+            self._check_classes(surveys)
         if self._classes is None and any(one.classes != classes for one in surveys):
             self._sources = [self._opened(file, dict.fromkeys(classes)) for file in self._files]
             surveys = [source.survey() for source in self._sources]
@@ -120,6 +123,28 @@ class SplitFiles(AnnotationFormat):
         joined.notes = (*self._notes, f"labels: {len(shown)} files: {', '.join(shown)}", *joined.notes)
         listed = bytearray(map(max, *(one.listed for one in surveys))) if len(surveys) > 1 else joined.listed
         return dataclasses.replace(joined, listed=listed)
+
+    def _check_classes(self, surveys: Sequence[Survey]) -> None:
+        """Checks that no model is tested on classes of which the files of `train` have none.
+
+        Raises:
+            UsageError: one would be.
+        """
+        of_split: dict[str, dict[str, str]] = {}
+        for one, file in zip(surveys, self._files, strict=True):
+            of_split.setdefault(file.split, {}).update(dict.fromkeys(one.classes, file.key))
+        learned = of_split.pop("train", {})
+        others = {name: file for split, names in of_split.items() if split for name, file in names.items()}
+        further = [name for name in others if name not in learned]
+        if not learned or not further or OTHER_CLASSES in self._given.options.confirmed:
+            return
+        check_spellings([*learned, *further], f"input.labels.path: {self.name}")
+        every = Reading("train has no image of these classes", {"input.classes": sorted({*learned, *further})})
+        raise UsageError(
+            f"input.labels.path: {others[further[0]]} has the classes {shorten(further)}, and the files of train have "
+            f"{shorten(list(learned))}. Do both state classes in the same way? If train has none of these, list all "
+            "in input.classes."
+        ).with_readings(*([every] if others.keys() & learned.keys() else []))
 
     def annotations(self) -> Iterator[Annotation]:
         for source in self._sources:
@@ -164,6 +189,7 @@ class SplitFiles(AnnotationFormat):
         joined.notes = (*joined.notes, *(note for note in one.notes if note not in joined.notes))
         joined.labels = MULTI if MULTI in (joined.labels, one.labels) else joined.labels
         joined.ignore |= one.ignore
+        joined.empty &= one.empty
         joined.ordered |= one.ordered
         joined.features = {**joined.features, **one.features}
         joined.splits |= one.splits

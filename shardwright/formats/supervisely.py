@@ -23,6 +23,7 @@ from collections.abc import Sequence
 
 from shardwright.errors import UsageError
 from shardwright.formats.base import Request
+from shardwright.formats.object_agreement import stated_beside
 from shardwright.formats.object_content import Content, Thing, polygon, shape
 from shardwright.formats.object_values import Fields, ObjectError, parse_json, read_points
 from shardwright.formats.objects import ObjectFiles
@@ -80,7 +81,7 @@ class Supervisely(ObjectFiles):
         for one in document.each("objects", default=[]):
             found = _thing(one, content.left_out)
             if found is not None:
-                content.things.append(found)
+                content.things.append(found._replace(beside=stated_beside(one.members)))
                 unpacked += len(found.shape or "")
                 try:
                     BUDGET.check_unpacked(unpacked, len(raw))

@@ -32,7 +32,7 @@ from shardwright.formats.tables import (
     shown_header,
     size_columns,
 )
-from shardwright.images.header import IMAGE_ENDINGS
+from shardwright.images.header import IMAGE_ENDINGS, has_image_ending
 from shardwright.masks.rle import read_numbers
 
 _EDGES = (("xmin", "ymin", "xmax", "ymax"), ("x1", "y1", "x2", "y2"), ("left", "top", "right", "bottom"))
@@ -71,6 +71,11 @@ _LABEL_OPTION = "input.labels.columns.label"
 _MOST_UNNAMED = 4
 # No name of a file is that long, and masks are.
 _LONGEST = 1000
+_MASK_CLASS = "mask"
+# Columns next to image and mask that are not a class of the mask: those of Data Science Bowl's and Sartorius' tables.
+_DESCRIBING = frozenset(
+    ("height", "width", "usage", "celltype", "platetime", "sampledate", "sampleid", "elapsedtimedelta")
+)
 
 
 def find_image_column(table: Table, found: Mapping[str, int], names: NameIndex) -> int | None:
@@ -101,7 +106,9 @@ def find_image_column(table: Table, found: Mapping[str, int], names: NameIndex) 
     width = max((len(row.fields) for row in table.first_rows), default=0)
     hits = {column: rows_that_name(column) for column in range(width) if column != found.get(IMAGE)}
     most = [i for i, count in hits.items() if 2 * count > len(table.first_rows)]
-    return most[0] if len(most) == 1 else None
+    # A number may be that of an image by chance, not a path.
+    paths = [i for i in most if all(has_image_ending(row.fields[i]) for row in table.first_rows if i < len(row.fields))]
+    return next((some[0] for some in (most, paths) if len(some) == 1), None)
 
 
 def open_headless(table: Table, is_image: Callable[[str], bool]) -> Table:
@@ -395,3 +402,43 @@ def is_first_box(fields: Sequence[str]) -> bool:
         return False
     numbers = [re.fullmatch(r"-?\d+(?:\.\d+)?", field) is not None for field in fields[1:5]]
     return (all(numbers) and bool(fields[5])) or not any(fields[1:])
+
+
+def only_class(table: Table, known: Collection[str], classes: Mapping[str, int | None] | None) -> str:
+    """Returns the class of all masks of a table that has no column of classes.
+
+    Args:
+        table: the table.
+        known: headers of columns that are something else.
+        classes: `input.classes`.
+
+    Raises:
+        UsageError: several classes are configured, or another column may well hold them.
+    """
+    if classes is not None and len(classes) == 1:
+        return next(iter(classes))
+    if classes is not None:
+        raise UsageError(
+            f"{table.path}: no column of classes was found, and input.classes names {len(classes)}. Name the column by "
+            "input.labels.columns.label, or only one class."
+        )
+    unknown = [
+        name
+        for i, name in enumerate(table.header)
+        if name not in known and reduce_header(name) not in _DESCRIBING and not describes_object(table, i)
+    ]
+    if unknown:
+        taken = {i for i, name in enumerate(table.header) if name not in unknown}
+        readings = class_readings(table, taken)
+        likely = str(readings[0].options["input.labels.columns.label"]) if readings else unknown[0]
+        raise UsageError(
+            f"{table.path}: no column of classes was found; is it {likely!r}? Name it by "
+            "input.labels.columns.label, or write the only class there is into input.classes."
+        ).with_readings(
+            readings[0]
+            if readings
+            else Reading(f"the column {likely!r} has the classes", {"input.labels.columns.label": likely}),
+            Reading("all masks are of one class", {"input.classes": [_MASK_CLASS]}),
+            *readings[1:],
+        )
+    return _MASK_CLASS

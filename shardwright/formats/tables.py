@@ -72,6 +72,8 @@ DELIMITERS = (",", ";", "\t")
 BUDGET = Budget("fields in a row", objects=1 << 15)
 # Enough rows to see which column is what, and about the bytes of them that are kept.
 _FIRST_ROWS, _FIRST_BYTES = 1000, 16 << 20
+# A list without a header: `cats/1.jpg 0`.
+_LISTED = re.compile(r"\S+\.(?:jpe?g|png|bmp|gif|tiff?|webp)(?: \S+)+\s*$", re.IGNORECASE)
 _EXCELS_LINE = re.compile("sep=.\\s*$", re.IGNORECASE)
 _QUOTED = re.compile('"[^"]*"')
 
@@ -143,6 +145,7 @@ class Table:
             problem = f"its first line is {first.strip()!r}, which is for Excel and no header"
             raise UsageError(f"{path}: {problem}. Remove this line.")
         delimiter = max(DELIMITERS, key=first.count)
+        delimiter = " " if delimiter not in first and _LISTED.match(first) else delimiter
         csv.field_size_limit(limits.LONGEST_LINE)
         try:
             header = next(csv.reader(_one_row([first], delimiter), delimiter=delimiter, strict=False), [])

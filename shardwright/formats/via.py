@@ -18,6 +18,7 @@ from typing import Any
 
 from shardwright.errors import UsageError
 from shardwright.formats.base import Request, shorten
+from shardwright.formats.object_agreement import stated_beside
 from shardwright.formats.object_content import Content, Entry, Thing, corner_box, ellipse, polygon, rectangle
 from shardwright.formats.object_values import Fields, ObjectError, load_json, read_mapping, read_points
 from shardwright.formats.objects import ObjectTable
@@ -91,7 +92,8 @@ class ViaJson(ObjectTable):
             if not labels:
                 name = ascii(self._attribute)[:40]
                 raise ObjectError(f"{region.where}: has no {name}, the attribute of its class")
-            content.things += [_thing(kind, label, drawn) for label in labels]
+            beside = stated_beside(drawn.members) or stated_beside(region.members)
+            content.things += [_thing(kind, label, drawn)._replace(beside=beside) for label in labels]
         for name, value in entry.inside("file_attributes", {}).members.items():
             if name.lower() in _CLASS_NAMES:
                 content.tags += _values(value)

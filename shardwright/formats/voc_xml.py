@@ -19,7 +19,7 @@ from shardwright.errors import AnnotationError
 from shardwright.formats.base import Survey
 from shardwright.formats.image_names import key_stem
 from shardwright.formats.object_content import Content, Thing
-from shardwright.formats.object_values import Fields
+from shardwright.formats.object_values import Fields, check_pixels
 from shardwright.formats.objects import ObjectFiles
 from shardwright.formats.safe_xml import BAD_XML, parse_xml
 from shardwright.images.boxes import Box
@@ -81,7 +81,8 @@ def read_voc(data: bytes) -> Content:
         things = []
         for i, members in enumerate(reader.objects):
             one = Fields(members, f"object {i + 1}", texts=True)
-            xmin, ymin, xmax, ymax = one.numbers(*_EDGES)
+            xmin, ymin, xmax, ymax = edges = one.numbers(*_EDGES)
+            check_pixels(None, edges)
             flags = {flag: int(one.get(flag) in ("1", "true", "True")) for flag in _FLAGS}
             things.append(Thing(one.name("name"), None, Box(xmin - 1, ymin - 1, xmax, ymax), flags))
         return Content(things, size=Fields(reader.size, "size", texts=True).size())

@@ -92,6 +92,9 @@ class Yolo(ObjectFiles):
         if not have_ids(given.classes):
             file = os.path.join(folder, described)
             names = {file: _names(data["names"], file)} if "names" in data else {}
+            if names and isinstance(data.get("nc"), int) and data["nc"] != len(names[file]):
+                problem = f"nc is {data['nc']}, and names has {counted(len(names[file]), 'class', 'classes')}"
+                raise UsageError(f"{file}: {problem}. Correct the one that is wrong.")
             self.declared = _agreed(names | _read_lists(listing, named))
         self.counted_by = "" if self.declared else self.format.upper()
 

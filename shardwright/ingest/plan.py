@@ -17,6 +17,7 @@ import numpy.typing as npt
 import PIL
 
 from shardwright.config.images import FULL
+from shardwright.config.input import NO_OBJECTS
 from shardwright.config.split import PREDEFINED
 from shardwright.dataset.ledger import DUPLICATE, REJECTED, LedgerRow
 from shardwright.dataset.manifest import dataset_fingerprint
@@ -348,6 +349,7 @@ def _ingest_plan(
         kept=(INPUTS_FILE,) if keep_inputs else (),
         content=surveyed.content,
         listed=not surveyed.pinned,
+        annotations="" if NO_OBJECTS in recipe.input.labels.confirmed else examples.table or "the annotations",
     )
     return IngestPlan(
         dataset=dataset,

@@ -20,7 +20,7 @@ from shardwright.config import SplitConfig
 from shardwright.config.limited_pattern import LimitedPattern
 from shardwright.config.split import AUTO, HASH, PREDEFINED, TEST, GroupConfig, split_folders, split_word
 from shardwright.errors import CheckFailed, ConfigError, Reading, UsageError
-from shardwright.formats.base import AnnotationFormat, shorten
+from shardwright.formats.base import AnnotationFormat, check_absent, shorten
 from shardwright.formats.exported import Exported
 from shardwright.formats.image_names import NameIndex
 from shardwright.formats.rows import CsvFormat
@@ -273,13 +273,14 @@ def _from_lists(lists: Mapping[str, str], surveyed: IngestInput, notes: list[str
         unknown = []
         for line in lines:
             position = listed_image(line, names)
-            if position is None:
+            if position is None and not surveyed.source.excludes([line.strip()]):
                 unknown.append(line.strip())
-            else:
+            elif position is not None:
                 yield position, split, "split.from_lists"
+        check_absent(unknown, len(lines), f"split.from_lists.{split}: {path}", surveyed.recipe.input.labels)
         note = f"split: {split} from a list of {len(lines)}"
         if unknown:
-            note += f", of which {len(unknown)} are not in the input, e.g. {unknown[0]!r}"
+            note += f", of which {len(unknown)} are not in the input: {shorten(list(map(repr, unknown)))}"
         notes.append(note)
 
 

@@ -29,6 +29,7 @@ from shardwright.formats.base import (
     Images,
     Request,
     Survey,
+    check_some,
     counted_endings,
 )
 from shardwright.formats.classes import check_detected, check_spellings
@@ -247,11 +248,11 @@ def read_annotations(listed: IngestInput) -> IngestInput:
     recipe, listing, source, not_images = listed.recipe, listed.listing, listed.source, listed.rejected
     if recipe.features.preset == RLE_TEXT and isinstance(source.dialect, ClassesInText):
         raise ConfigError("features.preset", "rle_text keeps masks as text, and these are images", "Use another one.")
-    unlisted = source.unlisted if recipe.input.unlisted_images == "auto" else recipe.input.unlisted_images
     if listed.records is None and len(not_images) == len(listing.keys):
         raise _no_images(listing, not_images)
     survey = source.survey()
     survey.notes, listed.notes = (*listed.notes, *survey.notes), ()
+    unlisted = source.unlisted if recipe.input.unlisted_images == "auto" else recipe.input.unlisted_images
     may_be_empty = recipe.task == "segmentation" or survey.labels != SINGLE
     _check_unlisted_option(recipe.task, unlisted, may_be_empty)
     # Files that were refused or replaced by another span are in the ledger already, with the right reason.
@@ -259,6 +260,7 @@ def read_annotations(listed: IngestInput) -> IngestInput:
     survey.refused = [refusal for refusal in survey.refused if refusal.key not in known]
     if not any(survey.listed):
         raise _nothing_matched(listing, not_images, survey, source)
+    check_some(survey, source.name or listing.root, recipe.input.labels)
     if recipe.input.classes is None and not isinstance(source, Exported):
         where = source.name or listing.root
         check_spellings(survey.classes, where)

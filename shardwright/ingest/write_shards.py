@@ -22,7 +22,7 @@ from shardwright.dataset.ledger import REJECTED, WRITTEN
 from shardwright.dataset.manifest import DISPLAYED, IMAGE_FOLDER, LOCATED, Manifest
 from shardwright.dataset.shard_names import ShardNames
 from shardwright.dataset.stored_image import may_decode, prepare
-from shardwright.errors import AnnotationError, CheckFailed
+from shardwright.errors import AnnotationError
 from shardwright.formats.mask_values import FetchedFiles, ReadsFiles
 from shardwright.images.decode import header_of
 from shardwright.images.header import ImageError
@@ -35,7 +35,7 @@ from shardwright.ingest.probe import UNREADABLE
 from shardwright.ingest.tasks import Job, Stored, read_tasks
 from shardwright.running.processes import usable_cores
 from shardwright.staging import ranges
-from shardwright.staging.commit import allowed_rejects, commit, completed_shards, open_if_committed
+from shardwright.staging.commit import commit, completed_shards, open_if_committed
 from shardwright.staging.ranges import Range
 from shardwright.staging.staging import RecordResult, Staging
 from shardwright.storage import (
@@ -51,9 +51,6 @@ from shardwright.storage import (
 from shardwright.storage.checksum import checksum_of
 from shardwright.storage.listing import key_of
 from shardwright.tfrecords.encode import encode_pieces
-
-# So many images without any class are a mistake, and no chance.
-_MANY = 10
 
 
 def write_range(
@@ -99,18 +96,10 @@ def commit_ingest(
         CheckFailed: a shard is not finished, too many inputs were rejected, or no image has a class.
     """
     dataset = plan.dataset
-    if open_if_committed(out, dataset.fingerprint) is None:
-        results = completed_shards(staging, dataset.shards)
-        written, inputs = sum(result.info.records for result in results), sum(result.inputs for result in results)
-        few_rejects = inputs - written <= allowed_rejects(dataset.max_rejects, inputs)
-        if dataset.classes and few_rejects and written >= _MANY and not any(result.classes for result in results):
-            raise CheckFailed(
-                f"{plan.examples.table or 'the annotations'}: none of {written:,} images has a class: all annotations "
-                "are empty. Nothing was published. Is it the right file, and do input.classes and input.labels fit it?"
-            )
-        if plan.recorded:
-            content = record_inputs(staging, dataset.shards, keep=INPUTS_FILE in dataset.kept)
-            dataset = replace(dataset, content=content)
+    if plan.recorded and open_if_committed(out, dataset.fingerprint) is None:
+        completed_shards(staging, dataset.shards)
+        content = record_inputs(staging, dataset.shards, keep=INPUTS_FILE in dataset.kept)
+        dataset = replace(dataset, content=content)
     # A configuration states the folder relative to its own; elsewhere its last name is published.
     return commit(staging, dataset, out, {IMAGE_FOLDER: plan.root, **build})
 

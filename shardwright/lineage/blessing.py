@@ -91,7 +91,18 @@ def parse_blessing(text: bytes) -> Blessing:
 def write_blessing(push_directory: str | os.PathLike[str], blessing: Blessing) -> None:
     """Replaces the current blessing, atomically."""
     target = Path(push_directory, BLESSING_FILE)
-    text = json.dumps(_plain(blessing), sort_keys=True, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+    row = {name: dict(value) if isinstance(value, Mapping) else value for name, value in vars(blessing).items()}
+    # Earlier versions, which do not know these fields, can read the file without them.
+    text = (
+        json.dumps(
+            {name: value for name, value in row.items() if value or name not in ("examples", "measured")},
+            sort_keys=True,
+            indent=1,
+            ensure_ascii=False,
+            allow_nan=False,
+        )
+        + "\n"
+    )
     write_file(target, text)
 
 
@@ -108,9 +119,3 @@ def model_digest(folder: str | os.PathLike[str]) -> str:
     for file in sorted(path for path in root.rglob("*") if path.is_file()):
         digest.update(f"{checksum_file(file)}  {file.relative_to(root).as_posix()}\n".encode())
     return digest.hexdigest()
-
-
-def _plain(blessing: Blessing) -> dict[str, Any]:
-    row = {name: dict(value) if isinstance(value, Mapping) else value for name, value in vars(blessing).items()}
-    # Earlier versions, which do not know these fields, can read the file without them.
-    return {name: value for name, value in row.items() if value or name not in ("examples", "measured")}

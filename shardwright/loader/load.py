@@ -48,69 +48,56 @@ _shuffle_and_repeat = inspect.unwrap(tf.data.experimental.shuffle_and_repeat)
 def load(dataset_dir: str | os.PathLike[str], options: LoaderOptions) -> Any:  # noqa: D417 -- these are its keywords
     """Reads a split as batches of images and targets.
 
-    There are two orders. With `fast`, every host reads its own records, several shards concurrently. With `exact`,
-    there is one order of all records for all hosts, and batch `start_step`, `start_step + 1`, ... are read, each host
-    its slice of them. So a training resumes at the very record, also with another number of hosts (choose `batch_size`
-    so that the batch of all hosts stays the same). Save only the seed and the step.
-
     Args:
-        dataset_dir: folder or URL of a dataset whose images have one size: the output of the transform, or an ingested
-            set of equal images.
+        dataset_dir: folder or URL of a dataset whose images have one size.
         split: name of the split.
         batch_size: images in a batch of this host.
-        normalize: how pixels are normalized (`tf_ops.normalize`): `unit`, `imagenet_torch`, `imagenet_caffe`,
-            `dataset` or `none`.
-        dtype: of the images: `float32`, `bfloat16`, or `uint8` (with `normalize="none"`). `uint8` is a quarter of the
-            bytes; normalize on the device then.
+        normalize: how pixels become floats: `unit` (0 to 1), `imagenet_torch`, `imagenet_caffe`, `dataset` or `none`.
+        dtype: of the images: `float32`, `bfloat16`, or, with `normalize="none"`, `uint8`, a quarter of the bytes.
         targets: of a segmentation: `masks` (default), `labels` (float32 [B, C]: 1 for each class that has a mask), or
-            `both`, a dict of these two names.
-        masks: `bytes`, or `bits`: uint8 [B, H, W, P] with a bit for each class. `unpack_masks` unpacks them on the
+            `both`, a dict of the two.
+        masks: `bytes`, or `bits`: uint8 [B, H, W, P] with a bit for each class, which `unpack_masks` unpacks on the
             device.
-        ids: end each batch with int64 [B]: the positions of the images in `ImageDataset.keys(split)`.
+        ids: adds int64 [B] to each batch: the positions of the images in `ImageDataset.keys(split)`.
         texts: columns of `transform.text`. The image is then a dict of `image` and `text`, float32 [B, V]: how often
-            each word of their vocabularies occurs. The columns follow each other.
-        numbers: columns of numbers, of a dataset without classes. The target is then float32 [B, N], a number for each
-            of them, in their order.
-        augment: names, or `name=strength`, of `loader.augment`. Masks follow. The change of an image depends on
-            `seed` and its position in the stream. With `repeat` every epoch differs. `mixup` makes targets soft:
-            float32, and [B, C] for labels of one class an image. It mixes within the batch of a host, so that another
-            number of hosts mixes other pairs.
-        shuffle: mix the order: the shards, then the records within a buffer (`fast`) or a window (`exact`). Every epoch
-            of `fast` has another order, and so has every epoch of `exact` with `repeat`. Without `repeat`, `exact` has
-            the same order each time that it is iterated.
+            each word of their vocabularies occurs, column after column.
+        numbers: columns of numbers, of a dataset without classes. The target is then float32 [B, N], in their order.
+        augment: names, or `name=strength`, of `loader.augment`; masks follow. The change of an image depends on `seed`
+            and its position in the stream, so it differs in every epoch. `mixup` mixes within the batch of a host, and
+            makes targets float32, [B, C] for one class an image.
+        shuffle: mixes the shards, then the records within a buffer (`fast`) or a window (`exact`), in another order
+            every epoch. Without `repeat`, `exact` has the same order each time that it is iterated.
         seed: the same seed gives the same order and the same augmentation; `None` draws one. `exact` with `shuffle`
-            needs a seed on several hosts and with `start_step`, since all of them must have the same one. The order of
-            `fast` also follows `tf.random.set_seed`, that of `exact` does not.
-        repeat: never end. Batches then run across the end of an epoch and are all full.
-        drop_remainder: leave out a last batch that is not full, so that the batch dimension is static. It is also
-            static with `repeat` and with `exact`.
-        pad: fill the last batches up with images of weight 0. All hosts then have equally many batches of one shape,
-            and each image counts once: the way to evaluate on several hosts. `exact` always does so without `repeat`.
-        deterministic: keep the order fixed. `False` lets whichever element is ready first go first; `exact` is always
-            fixed.
+            needs one on several hosts, and with `start_step`. `fast` also follows `tf.random.set_seed`.
+        repeat: never ends. Batches then run across the end of an epoch and are all full.
+        drop_remainder: leaves out a last batch that is not full, so that the batch dimension is static, as it is with
+            `repeat` and with `exact`.
+        pad: fills the last batches up with images of weight 0. Each image then counts once, and all hosts have equally
+            many batches of one shape: the way to evaluate on several hosts. `exact` without `repeat` always does so.
+        deterministic: keeps the order of `fast` fixed; `False` lets whichever element is ready first go first.
         shuffle_buffer: records in the shuffle buffer. Default: 1024, fewer of very large ones. Never more than 256 MB
             of decoded examples that come from a `cache` on a disk.
-        host: number of this host, from 0. With `fast` it reads whole shards, or an equal range of the records where
-            the shards cannot be divided evenly.
-        hosts: number of hosts.
+        host: number of this host, from 0.
+        hosts: number of hosts. With `fast`, each reads whole shards, or an equal range of the records where the shards
+            cannot be divided evenly.
         statistics: mean and std for `normalize="dataset"`; by default those in the folder of the dataset.
-        order: `fast`: every host reads its own records, several shards concurrently. `exact`: one order of all records
-            for all hosts (`loader.global_order`). Each host reads its slice of every batch.
+        order: `fast`: every host reads its own records, several shards concurrently. `exact`: one order of all records,
+            of which each host reads its slice. A training then continues at any step, also with another number of hosts
+            if the batch of all hosts stays the same. Save only the seed and the step.
         start_step: the first batch to read, with `exact`.
-        cache: `memory`, or a folder on this machine, to keep decoded images and masks from the first epoch on; only
-            with `fast`. It is refused if it needs more than half of the free memory, or nine tenths of the free disk.
-            It keeps the stored order, so that `shuffle` mixes the records within the buffer, not the shards.
-        copies: whether the shards of a dataset on an object store are first copied to this machine, checked, and kept
-            for the next time. `ShardCache` names the folder and its limit. `False` reads ranges of the shards. By
-            default, shards on s3:// are copied, and shards on gs:// are read.
+        cache: `memory`, or a folder on this machine: keeps decoded images and masks from the first epoch on, only with
+            `fast`, in the stored order: `shuffle` then mixes within the buffer. More than half of the free memory, or
+            nine tenths of the free disk, is refused.
+        copies: `True` first copies the shards of a bucket to this machine, checks them, and keeps them for the next
+            time; `ShardCache` names the folder and its limit. `False` reads ranges of the shards. By default, shards on
+            s3:// are copied, and shards on gs:// are read.
 
     Returns:
-        A `tf.data.Dataset` of (image, target). The image is [B, H, W, 3] of `dtype`. The target is uint8 [B, H, W,
-        C] of 0 and 1 for segmentation (masks may overlap) and int32 [B] for classification; where an image may have
-        several classes, float32 [B, C] of 0 and 1. For images without labels it is int64 [B]: the position of the image
-        in `ImageDataset.keys(split)`. With `numbers` it is float32 [B, N]. Pixels that the dataset marks as ignored
-        (`Manifest.ignores`) are `IGNORE_VALUE` (255) in all classes of the target. With `pad`, and with `exact` without
-        `repeat`, it is (image, target, weight): float32 [B], 0 for the images that fill batches up.
+        A `tf.data.Dataset` of (image, target). The image is [B, H, W, 3] of `dtype`. The target is uint8 [B, H, W, C]
+        of 0 and 1 for masks, which may overlap, with `IGNORE_VALUE` (255) at ignored pixels; int32 [B] for one class
+        an image; float32 [B, C] for several; for images without labels int64 [B], their positions in
+        `ImageDataset.keys(split)`. With `pad`, and with `exact` without `repeat`, it is (image, target, weight):
+        float32 [B], 0 for the images that fill batches up.
 
     Raises:
         DatasetError: there is no dataset or no such split, or a shard is missing or damaged.

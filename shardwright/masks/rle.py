@@ -295,7 +295,7 @@ def perimeter(runs: Runs, height: int, width: int) -> int:
 
 def area(runs: Runs) -> int:
     """Counts the pixels of a mask."""
-    return int(runs[:, 1].sum())
+    return int(runs[:, 1].sum()) if len(runs) else 0
 
 
 def resample(runs: Runs, geometry: Geometry) -> Runs:

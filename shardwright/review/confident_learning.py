@@ -2,9 +2,13 @@
 
 Confident learning (Northcutt, Jiang, Chuang: "Confident Learning: Estimating Uncertainty in Dataset Labels", 2021). The
 probabilities are calibrated by a temperature (Guo et al., 2017). The threshold of a class is the mean probability of
-the class over the images that have it, so that a class of which the model is never sure is not blamed for that. An
-image that reaches the threshold of another class, and not of its own, is off the diagonal of the confident joint. Those
-images come first; within both parts the image with the lowest self-confidence, the probability of its own class, does.
+the class over the images that have it. An image that reaches the threshold of another class, and not of its own, is off
+the diagonal of the confident joint: suspected.
+
+Images are ranked by their self-confidence, the probability of their own class, as a share of the threshold of that
+class, so that a class of which the model is never sure is not blamed for that. Those off the diagonal are not put
+first: a model that is right about 60 % of the images is seldom sure of another class, and where it is sure only that
+the annotated class is wrong, that is an error as often.
 """
 
 from __future__ import annotations
@@ -29,7 +33,9 @@ class LabelDoubts:
 
     Attributes:
         order: positions of the images, the most doubtful first, int64 [N].
-        confidence: calibrated probability that the annotation is right, float64 [N]; of several classes the lowest.
+        confidence: calibrated probability that the annotation is right, float64 [N]; of several classes that of the
+            class that is doubted most.
+        shares: that probability as a share of what is usual for the class, float64 [N], by which they are ranked.
         suspected: whether it is off the diagonal of the confident joint, bool [N].
         temperature: of the calibration; above 1 the model was too sure.
         joint: the confident joint, int64 [K, K]: annotation by row, likely class by column. Of several classes an image
@@ -38,6 +44,7 @@ class LabelDoubts:
 
     order: Ints
     confidence: Floats
+    shares: Floats
     suspected: npt.NDArray[np.bool_]
     temperature: float
     joint: Ints
@@ -57,7 +64,8 @@ def doubt_labels(probabilities: npt.ArrayLike, labels: npt.ArrayLike) -> LabelDo
     confidence = calibrated[np.arange(len(own)), own]
     likely, joint = confident_joint(calibrated, own)
     suspected = (likely >= 0) & (likely != own)
-    return LabelDoubts(_order(confidence, suspected), confidence, suspected, temperature, joint)
+    shares = _shares(calibrated, own)
+    return LabelDoubts(_order(shares), confidence, shares, suspected, temperature, joint)
 
 
 def doubt_label_sets(probabilities: npt.ArrayLike, labels: npt.ArrayLike) -> LabelDoubts:
@@ -72,13 +80,14 @@ def doubt_label_sets(probabilities: npt.ArrayLike, labels: npt.ArrayLike) -> Lab
     temperature = fit_temperature(pairs.reshape(-1, 2), own.reshape(-1))
     calibrated = _softmax(pairs / temperature)
     confidence = np.take_along_axis(calibrated, own[..., None], -1)[..., 0]
-    found = [confident_joint(calibrated[:, c], own[:, c]) for c in range(own.shape[1])]
-    likely = np.stack([one for one, _ in found], 1)
-    suspected = (likely >= 0) & (likely != own)
-    # Of a suspected image the class that is suspected.
-    lowest = np.where(suspected.any(1), np.where(suspected, confidence, np.inf).min(1), confidence.min(1))
-    joint = np.stack([one for _, one in found])
-    return LabelDoubts(_order(lowest, suspected.any(1)), lowest, suspected.any(1), temperature, joint)
+    questions = range(own.shape[1])
+    found = [confident_joint(calibrated[:, c], own[:, c]) for c in questions]
+    likely, joint = np.stack([one for one, _ in found], 1), np.stack([one for _, one in found])
+    suspected = ((likely >= 0) & (likely != own)).any(1)
+    shares = np.stack([_shares(calibrated[:, c], own[:, c]) for c in questions], 1)
+    most = shares.argmin(1)[:, None]
+    lowest, share = (np.take_along_axis(one, most, 1)[:, 0] for one in (confidence, shares))
+    return LabelDoubts(_order(share), lowest, share, suspected, temperature, joint)
 
 
 def confident_joint(probabilities: Floats, labels: Ints) -> tuple[Ints, Ints]:
@@ -92,16 +101,24 @@ def confident_joint(probabilities: Floats, labels: Ints) -> tuple[Ints, Ints]:
         The likeliest class of those whose threshold the image reaches, int64 [N], -1 where it reaches none; and the
         counts, int64 [K, K]. A class that no image has is never likely.
     """
-    classes = probabilities.shape[1]
-    thresholds = np.array(
-        [probabilities[labels == k, k].mean() if (labels == k).any() else np.inf for k in range(classes)]
-    )
+    classes, thresholds = probabilities.shape[1], _thresholds(probabilities, labels)
     # The mean of equal numbers may be a bit above them.
     reached = probabilities >= thresholds - _LEAST
     likely = np.where(reached.any(1), np.where(reached, probabilities, -1.0).argmax(1), -1)
     joint = np.zeros((classes, classes), np.int64)
     np.add.at(joint, (labels[likely >= 0], likely[likely >= 0]), 1)
     return likely, joint
+
+
+def _thresholds(probabilities: Floats, labels: Ints) -> Floats:
+    of_class = (probabilities[labels == k, k] for k in range(probabilities.shape[1]))
+    return np.array([own.mean() if len(own) else np.inf for own in of_class])
+
+
+def _shares(probabilities: Floats, labels: Ints) -> Floats:
+    """Returns the probability of the annotated class as a share of the threshold of the class."""
+    usual = np.maximum(_thresholds(probabilities, labels), _LEAST)
+    return np.asarray(probabilities[np.arange(len(labels)), labels] / usual[labels])
 
 
 def fit_temperature(scores: npt.NDArray[Any], labels: Ints) -> float:
@@ -120,8 +137,8 @@ def fit_temperature(scores: npt.NDArray[Any], labels: Ints) -> float:
     return float(np.exp(-(low + high) / 2))
 
 
-def _order(confidence: Floats, suspected: npt.NDArray[np.bool_]) -> Ints:
-    return np.lexsort((confidence, ~suspected)).astype(np.int64)
+def _order(shares: Floats) -> Ints:
+    return shares.argsort(kind="stable").astype(np.int64)
 
 
 def _log_sum(scores: Floats) -> Floats:

@@ -95,7 +95,9 @@ def _appears_whole(out: Path) -> Iterator[Path]:
             whole = stack.enter_context(assembling(out, fingerprint(out.name)))
         except OSError as error:
             raise UsageError(f"{out}: the folder cannot be created ({error.strerror}). Choose another path.") from error
-        _check_new(out)
+        if out.exists() and (not out.is_dir() or any(out.iterdir())):
+            what = "a folder that is not empty" if out.is_dir() else "a file"
+            raise UsageError(f"{out}: the path is {what}. Give a new or an empty folder.")
         yield whole
         appear(whole, out)
 
@@ -115,12 +117,6 @@ def _check_arguments(images: int, height: int, width: int, seed: int, workers: i
             raise UsageError(f"{name}: {value} is negative. Use 0 or more.")
     if workers is not None and workers < 1:
         raise UsageError(f"workers: {workers} is too few. Use 1 or more, or leave it out.")
-
-
-def _check_new(out: Path) -> None:
-    if out.exists() and (not out.is_dir() or any(out.iterdir())):
-        what = "a folder that is not empty" if out.is_dir() else "a file"
-        raise UsageError(f"{out}: the path is {what}. Give a new or an empty folder.")
 
 
 def write_sample(

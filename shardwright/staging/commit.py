@@ -44,6 +44,7 @@ from shardwright.untrusted.json_text import inside
 # A ledger part stays a file that an editor opens.
 _ROWS_PER_PART = 100_000
 _EXAMPLES = 3
+_MANY = 6
 # How the line of a written record ends: keys of canonical JSON are sorted, and a text contains no bare quotes.
 _SPLIT, _WRITTEN = '"split":', f'"status":"{ledger.WRITTEN}"}}\n'
 # Decimals of the share that a message advises: it allows what was counted and hardly more.
@@ -72,6 +73,7 @@ class DatasetPlan:
         content: fingerprint of the input by the checksums of its files, where `parent` was made of what a store lists;
             it takes the place of `parent` in the manifest. Empty where `parent` is that already.
         listed: whether `lineage.json` has `parent` as well, by which later runs recognize the input.
+        annotations: what has the annotations, by one of which some image must have a class; empty where none need one.
     """
 
     kind: str
@@ -90,6 +92,7 @@ class DatasetPlan:
     kept: tuple[str, ...] = ()
     content: str = ""
     listed: bool = True
+    annotations: str = ""
 
     @property
     def fingerprint(self) -> str:
@@ -435,6 +438,13 @@ def _check(tally: _Tally, plan: DatasetPlan, results: list[ShardResult]) -> None
     if not written:
         _check_something(tally, rows)
     _check_rejects(tally, plan, rows)
+    # Of a few images, none may have a class by chance.
+    if plan.annotations and plan.classes and written >= _MANY and not any(result.classes for result in results):
+        raise CheckFailed(
+            f"{plan.annotations}: none of {written:,} images has a class: all annotations are empty. Nothing was "
+            "published. Is it the right file, and do input.classes and input.labels fit it? If the images have no "
+            "objects, set input.labels.confirmed: [no_objects] (relabel: --confirmed no_objects)."
+        )
 
 
 def check_known_rejects(plan: DatasetPlan, rows: Iterable[LedgerRow]) -> None:

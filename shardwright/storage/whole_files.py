@@ -37,6 +37,8 @@ _CALL = 1 << 20
 _BEGIN_FLUSH = 8 << 20
 # Shorter pieces are joined; the system takes 1,024 in one call.
 _SHORT = 1 << 15
+# Lines that are encoded together.
+_LINES = 4096
 # Bytes that the system is asked to copy at once.
 _AT_MOST = 1 << 30
 # Errors of file systems that do not copy a part of a file themselves.
@@ -227,8 +229,9 @@ def write_parts(lines: Iterator[str], sizes: Sequence[int], name: Callable[[int]
     hashes = []
     for number, size in enumerate(sizes):
         with WholeFile(name(number), flushed=False) as part:
-            for line in itertools.islice(lines, size):
-                part.write(line.encode("utf-8"))
+            left = itertools.islice(lines, size)
+            while some := "".join(itertools.islice(left, _LINES)):
+                part.write(some.encode("utf-8"))
         hashes.append(part.checksum)
     return hashes
 

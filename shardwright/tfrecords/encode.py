@@ -5,7 +5,7 @@ numbers packed; see `shardwright.tfrecords.records`.
 """
 
 import struct
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
@@ -141,7 +141,7 @@ def encode_pieces(features: Mapping[str, FeatureValue]) -> list[bytes]:
         else:
             pieces += _encode_entry(name, value)
     pieces[0] = delimited_start(1, sum(map(len, pieces)))
-    return list(_joined(pieces))
+    return joined(pieces)
 
 
 @lru_cache(maxsize=64)
@@ -215,8 +215,8 @@ def _encode_entry(name: str, value: FeatureValue) -> list[bytes]:
     """Encodes an entry of the map: its name, its value (a Feature), the list in that, the values in pieces."""
     if type(value) is int and _fits(value):
         return [_int_entry(name, value)]
-    if isinstance(value, PackedInts):
-        return _entry(name, INT64_LIST, [delimited(1, value.packed)] if value.packed else [])
+    if type(value) is PackedInts:
+        return [_packed_entry(name, value.packed) if value.packed else _int_entry(name)]
     if isinstance(value, TypedList) and value.kind == "int64" and len(value.values) <= _FEW:
         # The classes of an image, or an empty mask.
         few = [number for number in value.values if type(number) is int and _fits(number)]
@@ -244,7 +244,17 @@ def _entry(name: str, kind: int, body: list[bytes]) -> list[bytes]:
 def _int_entry(name: str, *values: int) -> bytes:
     """Encodes an entry of a few whole numbers: many are the same in all images of a dataset."""
     packed = b"".join([varint(value & _UINT64) for value in values])
-    return b"".join(_entry(name, INT64_LIST, [delimited(1, packed)] if packed else []))
+    return _packed_entry(name, packed) if packed else b"".join(_entry(name, INT64_LIST, []))
+
+
+def _packed_entry(name: str, packed: bytes) -> bytes:
+    """Encodes an entry of whole numbers."""
+    named, size = _named(name), len(packed)
+    if len(named) + size > _SHORT - 2:
+        return b"".join(_entry(name, INT64_LIST, [delimited(1, packed)]))
+    start = bytes((1 << 3 | DELIMITED, len(named) + size + 6))
+    inner = (2 << 3 | DELIMITED, size + 4, INT64_LIST << 3 | DELIMITED, size + 2, 1 << 3 | DELIMITED, size)
+    return b"".join((start, named, bytes(inner), packed))
 
 
 @lru_cache(maxsize=4096)
@@ -253,18 +263,15 @@ def _named(name: str) -> bytes:
     return delimited(1, name.encode())
 
 
-def _joined(pieces: Iterable[bytes]) -> Iterable[bytes]:
-    """Joins short neighbors."""
-    short: list[bytes] = []
-    for piece in pieces:
-        if len(piece) < _WORTH_A_PIECE:
-            short.append(piece)
-            continue
-        yield b"".join(short)
-        short.clear()
-        yield piece
-    if short:
-        yield b"".join(short)
+def joined(pieces: Sequence[bytes]) -> list[bytes]:
+    """Joins short neighbors among the pieces of an Example; the first one is short."""
+    found: list[bytes] = []
+    begin = 0
+    for number, piece in enumerate(pieces):
+        if len(piece) >= _WORTH_A_PIECE:
+            found += b"".join(pieces[begin:number]), piece
+            begin = number + 1
+    return [*found, b"".join(pieces[begin:])] if begin < len(pieces) else found
 
 
 def _encode_feature(name: str, value: FeatureValue) -> tuple[int, list[bytes]]:

@@ -10,6 +10,7 @@ import struct
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from functools import lru_cache
 
 import numpy as np
 
@@ -21,6 +22,7 @@ from shardwright.tfrecords.encode import (
     TypedList,
     encode_entry,
     encode_pieces,
+    joined,
     stored_values,
 )
 from shardwright.tfrecords.records import (
@@ -35,7 +37,9 @@ from shardwright.tfrecords.records import (
 from shardwright.tfrecords.wire import WireError, delimited_start, pack_int64, read_length, unpack_int64_lists
 
 # Tags: values of a list, and the lists of a feature.
-_MESSAGE, _FLOAT_LIST, _INT64_LIST = 0x0A, 0x12, 0x1A
+_MESSAGE, _BYTES_LIST, _FLOAT_LIST, _INT64_LIST = 0x0A, 0x0A, 0x12, 0x1A
+# Bytes of a feature whose lengths are one byte each, and of one with a number of ten bytes.
+_SHORT, _LONGEST_NUMBER = 0x7F + 2, 14
 _FLOAT = struct.Struct("<f")
 _ALL_BITS = (1 << 64) - 1
 
@@ -113,27 +117,20 @@ class LazyExample(ExampleFeatures):
         """Serializes the Example with other features, in pieces; those that stay are copied as they are, unchecked.
 
         Args:
-            without: returns for a name whether the feature is left out; it is for all names of `new`.
+            without: returns for a name whether the feature is left out; it is for all names of `new`. One function for
+                many Examples, which it is called for once.
             new: features to add.
         """
-        data, names = self._data, list(self._places)
-        if not self._is_usual or names != sorted(names):  # Another writer's order or layout.
+        data, places = self._data, self._places
+        steps = _steps(tuple(places), tuple(new), without) if self._is_usual else None
+        if steps is None:  # Another writer's order or layout.
             return encode_pieces({**self.encoded(lambda name: not without(name)), **new})
-        left, pieces = sorted(new, reverse=True), [b""]
-        begin = stop = read_length(data, 1)[1]
-        for name, (_, end) in self._places.items():
-            dropped = without(name)
-            if dropped or (left and left[-1] < name):
-                pieces.append(data[begin:stop])
-                begin = stop
-                while left and left[-1] < name:
-                    pieces.append(encode_entry(left[-1], new[left.pop()]))
-            if dropped:
-                begin = end
-            stop = end
-        pieces += [data[begin:stop], *(encode_entry(name, new[name]) for name in reversed(left))]
-        pieces[0] = delimited_start(1, sum(map(len, pieces)))
-        return pieces
+        ends = [read_length(data, 1)[1], *(end for _, end in places.values())]
+        pieces = [
+            encode_entry(step, new[step]) if isinstance(step, str) else data[ends[step[0]] : ends[step[1]]]
+            for step in steps
+        ]
+        return joined([delimited_start(1, sum(map(len, pieces))), *pieces])
 
     def carry(self, parsed: Callable[[str], bool]) -> dict[str, DecodedFeature | EncodedFeature]:
         """Returns all features: some parsed as by `get`, the others checked and encoded, to be written again.
@@ -168,15 +165,43 @@ class LazyExample(ExampleFeatures):
 
     def first(self, name: str) -> bytes | int | float | None:
         place = self._places.get(name)
-        number = None if place is None else _single(self._data, *place)
-        if number is not None:
-            return number
-        return _first(self.get(name))
+        value = None if place is None else _single(self._data, *place)
+        return _first(self.get(name)) if value is None else value
 
     def length(self, name: str) -> int:
         place = self._places.get(name)
         string = None if place is None else first_string(self._data, place)
         return 0 if string is None else string[1] - string[0]
+
+
+@lru_cache(maxsize=64)
+def _steps(
+    names: tuple[str, ...], new: tuple[str, ...], without: Callable[[str], bool]
+) -> tuple[str | tuple[int, int], ...] | None:
+    """Returns how to make an Example of another one: the same for all images of a dataset.
+
+    Args:
+        names: of its features.
+        new: of those that it gets.
+        without: see `LazyExample.replaced`.
+
+    Returns:
+        In their order, names of new features, and positions of features to copy: the first, and that after the last.
+        `None` where features are in no order.
+    """
+    if list(names) != sorted(names):
+        return None
+    kept = [(name, number) for number, name in enumerate(names) if not without(name)]
+    steps: list[str | tuple[int, int]] = []
+    for name, number in sorted([*kept, *((name, -1) for name in new)]):
+        last = steps[-1] if steps else ""
+        if number < 0:
+            steps.append(name)
+        elif isinstance(last, tuple) and last[1] == number:
+            steps[-1] = last[0], number + 1
+        else:
+            steps.append((number, number + 1))
+    return tuple(steps)
 
 
 class ReplacedFeatures(ExampleFeatures):
@@ -200,7 +225,7 @@ class ReplacedFeatures(ExampleFeatures):
         return self._of(name).packed(name)
 
     def first(self, name: str) -> bytes | int | float | None:
-        return self._of(name).first(name)
+        return (self._new if name in self._names else self._example).first(name)
 
     def length(self, name: str) -> int:
         return self._of(name).length(name)
@@ -239,8 +264,8 @@ class FeatureValues(ExampleFeatures):
         if value is None or type(value) is bytes or type(value) is int:
             return value
         if type(value) is EncodedFeature:
-            number = _single(value.feature, 0, len(value.feature))
-            return _first(self.get(name)) if number is None else number
+            single = _single(value.feature, 0, len(value.feature))
+            return _first(self.get(name)) if single is None else single
         if isinstance(value, TypedList) and len(value.values) and type(value.values[0]) is float:
             # As it is stored, and a tenth of the time that an array takes.
             with suppress(OverflowError):
@@ -270,11 +295,15 @@ def _first(values: DecodedFeature | None) -> bytes | int | float | None:
     return value if isinstance(value, bytes) else value.item()
 
 
-def _single(data: bytes, at: int, end: int) -> int | float | None:
-    """Returns the value of a feature of one number; `None` for all others, and for unusual layouts."""
-    # A tag and a length below 128 for the list, likewise for its values, then at most ten bytes.
+def _single(data: bytes, at: int, end: int) -> bytes | int | float | None:
+    """Returns the value of a feature of one short value; `None` for all others, and for unusual layouts."""
+    # A tag and a length below 128 for the list, likewise for its values.
     size = end - at
-    if not 5 <= size <= 14 or data[at + 1] != size - 2 or data[at + 2] != _MESSAGE or data[at + 3] != size - 4:
+    if size < 5 or data[at + 1] != size - 2 or data[at + 2] != _MESSAGE or data[at + 3] != size - 4 or size > _SHORT:
+        return None
+    if data[at] == _BYTES_LIST:
+        return data[at + 4 : end]
+    if size > _LONGEST_NUMBER:
         return None
     if data[at] == _FLOAT_LIST:
         return float(_FLOAT.unpack_from(data, at + 4)[0]) if size == 8 else None

@@ -267,24 +267,20 @@ def view_file(path: str) -> FileView:
         view.records += 1
         view.bytes += len(record.payload)
         if view.looked_into < PARSED_RECORDS:
-            _parse(view, record.payload, record.where)
+            view.looked_into += 1
+            try:
+                features = view_record(record.payload, record.where).features
+            except DatasetError as error:
+                _describe(view, str(error))
+                continue
+            for feature in features:
+                if feature.name not in view.features:
+                    view.features[feature.name] = FeatureRange(
+                        feature.name, (feature.kind,), 0, feature.values, feature.values, 0, feature.shown
+                    )
+                view.features[feature.name].add(feature)
     view.compressed = is_compressed(read_start(path, HEADER_BYTES))
     return view
-
-
-def _parse(view: FileView, payload: bytes, where: str) -> None:
-    view.looked_into += 1
-    try:
-        record = view_record(payload, where)
-    except DatasetError as error:
-        _describe(view, str(error))
-        return
-    for feature in record.features:
-        if feature.name not in view.features:
-            view.features[feature.name] = FeatureRange(
-                feature.name, (feature.kind,), 0, feature.values, feature.values, 0, feature.shown
-            )
-        view.features[feature.name].add(feature)
 
 
 def _describe(view: FileView, problem: str) -> None:

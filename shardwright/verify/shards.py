@@ -195,18 +195,15 @@ class _Walk:
             self._find(what.PAYLOAD, str(error), number, offset)
             return None
         if self._task.deep and not difference:
-            self._deep(payload, number, offset)
+            features = decode_example(payload)
+            names, algorithm = self._task.names, self._task.algorithm
+            hashed = image_feature(algorithm)
+            image, digest = (features.get(names.get(name, name)) for name in (_IMAGE, hashed))
+            if not isinstance(image, list) or not isinstance(digest, list) or not image or not digest:
+                self._find(what.IMAGE, f"it contains no {_IMAGE} with {hashed}", number, offset)
+            elif checksum_of(image[0], algorithm).encode() != digest[0]:
+                self._find(what.IMAGE, f"the checksum of {_IMAGE} is not {hashed}", number, offset)
         return _text_at(payload, places.get(self._task.names.get(_KEY, _KEY)))
-
-    def _deep(self, payload: bytes, number: int, offset: int) -> None:
-        features = decode_example(payload)
-        names, algorithm = self._task.names, self._task.algorithm
-        hashed = image_feature(algorithm)
-        image, digest = (features.get(names.get(name, name)) for name in (_IMAGE, hashed))
-        if not isinstance(image, list) or not isinstance(digest, list) or not image or not digest:
-            self._find(what.IMAGE, f"it contains no {_IMAGE} with {hashed}", number, offset)
-        elif checksum_of(image[0], algorithm).encode() != digest[0]:
-            self._find(what.IMAGE, f"the checksum of {_IMAGE} is not {hashed}", number, offset)
 
     def _cut(self, number: int, offset: int, problem: str) -> None:
         last = self._task.shard.records - 1

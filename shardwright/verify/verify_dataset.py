@@ -96,7 +96,13 @@ def _verify(
         tasks = list(_tasks_by_files(root))
     else:
         if deep:
-            _check_depth(manifest)
+            needed = ("image/encoded", image_feature(manifest.image_checksum))
+            if not all(manifest.stored(name) in manifest.features for name in needed):
+                raise UsageError(f"--deep: the records contain no {' with '.join(needed)} to compare. Omit --deep.")
+            changed = sorted(_CHANGING & manifest.recipe.get("images", {}).keys())
+            if manifest.kind != "ingest" or changed:
+                how = ", ".join(f"images.{name}" for name in changed) or "a transformation"
+                raise UsageError(f"--deep: {how} stores other bytes than the files that were hashed. Omit --deep.")
         dataset, listed = ImageDataset(str(root), manifest), listed_by(root, manifest)
         found += unlisted(there, listed)
         if blocked(root, listed):
@@ -129,16 +135,6 @@ def _read_manifest(file: Path) -> tuple[Manifest | None, str, bool]:
     if manifest.to_json() != text:
         return None, "damaged: the same content is written in other bytes", False
     return manifest, "", False
-
-
-def _check_depth(manifest: Manifest) -> None:
-    needed = ("image/encoded", image_feature(manifest.image_checksum))
-    if not all(manifest.stored(name) in manifest.features for name in needed):
-        raise UsageError(f"--deep: the records contain no {' with '.join(needed)} to compare. Omit --deep.")
-    changed = sorted(_CHANGING & manifest.recipe.get("images", {}).keys())
-    if manifest.kind != "ingest" or changed:
-        how = ", ".join(f"images.{name}" for name in changed) or "a transformation"
-        raise UsageError(f"--deep: {how} stores other bytes than the files that were hashed. Omit --deep.")
 
 
 def _tasks(dataset: ImageDataset, deep: bool, url: str) -> Iterator[ShardTask]:

@@ -7,6 +7,7 @@ stand-in for the kubelet reports of the pods what a test says. `docs/deploy/kube
 import itertools
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -20,8 +21,9 @@ import control_plane
 import pytest
 import yaml
 from api_server import until
-from cluster_objects import KUBEFLOW, NAMESPACE, config, create, of_the_pages
+from cluster_objects import KUBEFLOW, NAMESPACE, PAGES, ROOT, config, create, of_the_pages
 from control_plane import MERGE, Kubelet
+from kubeflow_driver import pod_of, secured
 from kubernetes.client import ApiException
 
 from shardwright.components.runtime import run_jobset as jobset
@@ -30,8 +32,10 @@ from shardwright.components.runtime.run_jobset import Cluster, JobSetTask, run_a
 from shardwright.errors import CheckFailed
 from shardwright.pipelines.cloud import kserve
 from shardwright.pipelines.cloud.batch import predict_job
+from shardwright.pipelines.cloud.exit_task import EXECUTOR, NOTIFY
 from shardwright.pipelines.cloud.jobset_document import jobset_template
 from shardwright.pipelines.cloud.kserve import kserve_manifest
+from shardwright.pipelines.compile_kubeflow import platform_document
 from shardwright.pipelines.tpu import TpuSlice
 
 PROGRAMS = Path(os.environ.get("SHARDWRIGHT_CLUSTER", "/nonexistent"))
@@ -48,6 +52,8 @@ QUEUES = "/apis/kueue.x-k8s.io/v1beta2"
 POOL, CHIPS = "cloud.google.com/gke-nodepool", "google.com/tpu"
 SLICE = TpuSlice("ct5lp-hightpu-4t", "4x4")
 NUMBERS = itertools.count()
+SPEC = next(yaml.safe_load_all((ROOT / "tests/pipelines/golden/kubeflow.yaml").read_text(encoding="utf-8")))
+SCRATCH = {"path": "/gcs", "size": "5GB"}
 OPENED = {"inputs": {}, "outputs": {"artifacts": {}, "outputFile": "/x"}}
 
 
@@ -446,31 +452,54 @@ def test_an_owned_set_goes_with_the_pod_of_its_task(world, account, opened, monk
     world.gone(task.name)
 
 
-@pytest.mark.parametrize("level", ["baseline", "restricted"])
-def test_pod_security_admits_every_pod_that_we_write(world, level):
-    labels = {"metadata": {"labels": {"pod-security.kubernetes.io/enforce": level}}}
-    world.call("PATCH", "/api/v1/namespaces/strict", labels, kind=MERGE)
+@pytest.fixture
+def refused(world):
+    """(level, pod) -> what a namespace that enforces this Pod Security Standard says against it."""
 
-    def refused(spec):
-        body = {"metadata": {"name": "x"}, "spec": spec}
+    def ask(level, spec):
+        labels = {"metadata": {"labels": {"pod-security.kubernetes.io/enforce": level}}}
+        world.call("PATCH", "/api/v1/namespaces/strict", labels, kind=MERGE)
+        body = {"metadata": {"name": "x"}, "spec": {**spec, "serviceAccountName": "default"}}
         try:
             world.server.send("/api/v1/namespaces/strict/pods", body, dry_run=True)
         except ApiException as error:
             return json.loads(error.body)["message"]
         return ""
 
+    return ask
+
+
+@pytest.mark.parametrize("level", ["baseline", "restricted"])
+def test_pod_security_admits_every_pod_that_we_write(world, refused, level):
     def pod(**options):
         manifest = world.task(**options).manifest(OPENED)
         return manifest["spec"]["replicatedJobs"][0]["template"]["spec"]["template"]["spec"]
 
     batch = yaml.safe_load(predict_job(config(), "gs://bucket/new", "/models/predicted.csv"))
-    assert refused(pod()) == ""
-    assert refused(batch["spec"]["template"]["spec"]) == ""
+    for own in (pod(), pod(slices=2), pod(queue="tpus", service_account="a")):
+        assert refused(level, own) == ""
+    assert refused(level, batch["spec"]["template"]["spec"]) == ""
     # The exceptions of the page.
-    assert "privileged" in refused(pod(privileged=True))
-    assert "host namespaces" in refused(pod(host_network=True))
+    assert "privileged" in refused(level, pod(privileged=True))
+    assert "host namespaces" in refused(level, pod(host_network=True))
     (owner,) = [one for one in of_the_pages() if one["kind"] == "Job"]
-    assert bool(refused(owner["spec"]["template"]["spec"])) is (level == "restricted")
+    assert bool(refused(level, owner["spec"]["template"]["spec"])) is (level == "restricted")
+
+
+@pytest.mark.parametrize("task", [*sorted(SPEC["components"]), NOTIFY])
+def test_pod_security_admits_the_pods_of_tasks(world, refused, task):
+    """As Kubeflow's compiler and driver write them from 2.16 on: what they leave open is the user."""
+    trainer = {"machine": SLICE.machine, "topology": SLICE.topology}
+
+    def spec(**changes):
+        section = config(hosts=4, trainer=trainer, notify={"webhook": "chat/url"}, **changes)
+        own = {"components": {NOTIFY: {"executorLabel": EXECUTOR}}, "deploymentSpec": {"executors": {}}}
+        own["deploymentSpec"]["executors"][EXECUTOR] = {"container": {"image": "x", "command": ["python"]}}
+        return secured(pod_of(task, own if task == NOTIFY else SPEC, platform_document(section)))["spec"]
+
+    assert refused("restricted", spec()) == ""
+    assert refused("restricted", spec(pods={"all": {"shared_memory": "1GB", "scratch": [SCRATCH]}})) == ""
+    assert "runAsNonRoot" in refused("restricted", spec(version="2.15"))
 
 
 SERVICES = f"/apis/serving.kserve.io/v1beta1/namespaces/{NAMESPACE}/inferenceservices"
@@ -505,7 +534,9 @@ def served(world):
             assert pods, world.call("GET", f"{SERVICES}/{name}").get("status")
             return pods[0]["spec"]
 
-        return until(look)
+        spec = until(look)
+        spec.pop("nodeName", None)
+        return spec
 
     yield apply
     for name in names:
@@ -514,10 +545,12 @@ def served(world):
         becomes(lambda label=label: not world.call("GET", PODS, query=label)["items"])
 
 
-def test_kserve_mounts_the_version_of_a_claim(world, served):
+def test_kserve_mounts_the_version_of_a_claim(world, served, refused):
     for version in ("17", "18"):
+        spec = served(kserve_manifest(config(), 100, version))
+        assert refused("restricted", spec) == ""
         # Without a `storageUri`, KServe adds its agent and an empty folder around the mount; it finds nothing to do.
-        container, agent = served(kserve_manifest(config(), 100, version))["containers"]
+        container, agent = spec["containers"]
         assert (container["name"], agent["name"]) == ("kserve-container", "agent")
         assert "--model_base_path=/mnt/models" in container["args"]
         (mount,) = [one for one in container["volumeMounts"] if one["name"] == "pushed"]
@@ -525,16 +558,23 @@ def test_kserve_mounts_the_version_of_a_claim(world, served):
         assert mount["subPath"].endswith(f"/{version}")
 
 
-def test_kserve_copies_the_version_of_a_bucket(world, served, monkeypatch):
+def test_kserve_copies_the_version_of_a_bucket(world, served, refused, monkeypatch):
     # No bucket is read here: the version is named.
     monkeypatch.setattr(kserve, "read_blessing", lambda place: None)
-    # As the page says: KServe's own container can do it, and its manifest does not say so.
-    can = {"spec": {"supportsMultiModelDownload": True}}
-    world.call("PATCH", "/apis/serving.kserve.io/v1alpha1/clusterstoragecontainers/default", can, kind=MERGE)
-    for version in ("17", "18"):
+    text = PAGES[0].read_text(encoding="utf-8")
+    # KServe's own container can do it, and its manifest does not say so; the second one is for Pod Security.
+    patches = [
+        json.loads(one) for one in re.findall(r"clusterstoragecontainer default .*?-p \\?\s*'(.*?)'", text, re.S)
+    ]
+    assert len(patches) == 2
+    for version, patch in zip(("17", "18"), patches, strict=True):
+        world.call("PATCH", "/apis/serving.kserve.io/v1alpha1/clusterstoragecontainers/default", patch, kind=MERGE)
         spec = served(kserve_manifest(config(push_directory="gs://bucket/pushed"), 100, version))
         (initializer,) = spec["initContainers"]
         assert initializer["args"] == [f"gs://bucket/pushed/{version}", f"/mnt/models/{version}"]
+        assert ("storage-initializer" in refused("restricted", spec)) is (version == "17")
+        assert refused("baseline", spec) == ""
+    assert refused("restricted", spec) == ""
 
 
 def test_standard_mode_splits_no_traffic(world, served):

@@ -24,11 +24,11 @@ from shardwright.tfrecords.encode import encode_example
 from shardwright.tfrecords.records import frame
 
 
-def example(key: str, height: int, text: str) -> bytes:
+def example(key, height, text):
     return encode_example({"image/key": key.encode(), "image/height": [height], "image/class/text": [text.encode()]})
 
 
-def anomalies(**reasons: str) -> bytes:
+def anomalies(**reasons):
     proto = anomalies_pb2.Anomalies()
     for feature, kind in reasons.items():
         reason = proto.anomaly_info[feature.replace("__", "/")].reason.add()
@@ -38,7 +38,7 @@ def anomalies(**reasons: str) -> bytes:
 
 
 @pytest.fixture
-def gate(tmp_path: Path) -> Any:
+def gate(tmp_path):
     """Runs the executor on three examples, one too high and one of an unknown class, and given anomalies."""
     schema = standard_artifacts.Schema()
     schema.uri = str(tmp_path / "schema")
@@ -70,13 +70,13 @@ def gate(tmp_path: Path) -> Any:
     return run
 
 
-def test_nothing_odd_passes(gate: Any, tmp_path: Path) -> None:
+def test_nothing_odd_passes(gate, tmp_path):
     assert gate(anomalies(), []) == {"splits": ["train"], "anomalies": 0, "allowed": []}
     schema = checksum_file(tmp_path / "schema" / "schema.pbtxt")
     assert read_lineage(tmp_path / "decision")["parents"] == {"dataset": "d" * 64, "schema": schema}
 
 
-def test_the_run_stops_and_offending_keys_are_named(gate: Any) -> None:
+def test_the_run_stops_and_offending_keys_are_named(gate):
     found = anomalies(image__height="INT_TYPE_SMALL_INT", image__class__text="ENUM_TYPE_UNEXPECTED_STRING_VALUES")
     with pytest.raises(CheckFailed) as caught:
         gate(found, [])
@@ -89,19 +89,19 @@ def test_the_run_stops_and_offending_keys_are_named(gate: Any) -> None:
     assert "ENUM_TYPE_UNEXPECTED_STRING_VALUES]" not in message
 
 
-def test_allowed_kinds_pass_and_are_recorded(gate: Any) -> None:
+def test_allowed_kinds_pass_and_are_recorded(gate):
     decision = gate(anomalies(image__height="INT_TYPE_SMALL_INT"), ["INT_TYPE_SMALL_INT"])
     assert decision["anomalies"] == 1
     assert decision["allowed"][0]["feature"] == "image/height"
 
 
-def test_allowing_one_kind_does_not_let_another_pass(gate: Any) -> None:
+def test_allowing_one_kind_does_not_let_another_pass(gate):
     found = anomalies(image__height="INT_TYPE_SMALL_INT", image__class__text="ENUM_TYPE_UNEXPECTED_STRING_VALUES")
     with pytest.raises(CheckFailed, match="1 anomaly"):
         gate(found, ["INT_TYPE_SMALL_INT"])
 
 
-def test_an_anomaly_is_allowed_for_one_feature(gate: Any) -> None:
+def test_an_anomaly_is_allowed_for_one_feature(gate):
     found = anomalies(image__height="INT_TYPE_SMALL_INT", image__width="INT_TYPE_SMALL_INT")
     with pytest.raises(CheckFailed, match="1 anomaly") as refused:
         gate(found, ["INT_TYPE_SMALL_INT:image/height"])
@@ -109,7 +109,7 @@ def test_an_anomaly_is_allowed_for_one_feature(gate: Any) -> None:
 
 
 @pytest.mark.parametrize("feature", [*sorted(identity_features(COMMON_FEATURES, {})), "image/hash/dhash"])
-def test_names_of_images_do_not_stop_a_run_and_other_classes_do(gate: Any, capsys: Any, feature: str) -> None:
+def test_names_of_images_do_not_stop_a_run_and_other_classes_do(gate, capsys, feature):
     kind = "ENUM_TYPE_UNEXPECTED_STRING_VALUES"
     found = anomalies(**{feature.replace("/", "__"): kind, "image__class__text": kind})
     with pytest.raises(CheckFailed, match="1 anomaly") as refused:
@@ -119,7 +119,7 @@ def test_names_of_images_do_not_stop_a_run_and_other_classes_do(gate: Any, capsy
     assert f"only allowed values of {feature}. These are names" in capsys.readouterr().out
 
 
-def test_a_column_of_names_is_known_by_its_values_and_few_values_are_not_enough() -> None:
+def test_a_column_of_names_is_known_by_its_values_and_few_values_are_not_enough():
     rows = [Anomaly("train", "patient", "ENUM_TYPE_UNEXPECTED_STRING_VALUES", "")]
     for count, names in ((10, {"patient"}), (9, set())):
         records = [encode_example({"patient": [str(number).encode()]}) for number in range(count)]
@@ -132,12 +132,12 @@ def test_a_column_of_names_is_known_by_its_values_and_few_values_are_not_enough(
     assert names_of_images(classes, {"image/class/text": "label"}, partial(iter, records)) == set()
 
 
-def test_a_split_without_data_stops_the_run(gate: Any) -> None:
+def test_a_split_without_data_stops_the_run(gate):
     with pytest.raises(CheckFailed, match="NO_DATA_IN_SPAN"):
         gate(anomalies_pb2.Anomalies(data_missing=True).SerializeToString(), [])
 
 
-def test_a_kind_that_does_not_exist_is_refused_when_the_graph_is_built() -> None:
+def test_a_kind_that_does_not_exist_is_refused_when_the_graph_is_built():
     types = (standard_artifacts.ExampleAnomalies, standard_artifacts.Examples, standard_artifacts.Schema)
     channels = [Channel(type=kind) for kind in types]
     assert DataGate(*channels, gate={"allow_anomalies": ["INT_TYPE_SMALL_INT"]}).outputs
@@ -145,7 +145,7 @@ def test_a_kind_that_does_not_exist_is_refused_when_the_graph_is_built() -> None
         DataGate(*channels, gate={"allow_anomalies": ["INT_TYPE_SMALL_INTS"]})
 
 
-def test_whole_split_anomalies_have_no_keys() -> None:
+def test_whole_split_anomalies_have_no_keys():
     proto = anomalies_pb2.Anomalies()
     reason = proto.dataset_anomaly_info.reason.add()
     reason.type = anomalies_pb2.AnomalyInfo.DATASET_LOW_NUM_EXAMPLES
@@ -156,14 +156,14 @@ def test_whole_split_anomalies_have_no_keys() -> None:
 
 
 @given(values=st.lists(st.integers(-5, 15), max_size=4), low=st.integers(-5, 5), high=st.integers(5, 15))
-def test_int_domains_are_closed_intervals(values: list[int], low: int, high: int) -> None:
+def test_int_domains_are_closed_intervals(values, low, high):
     feature = schema_pb2.Feature(name="x", type=schema_pb2.INT)
     feature.int_domain.min, feature.int_domain.max = low, high
     offending = offends({"x": np.array(values, np.int64)}, "x", feature, {})
     assert offending == any(not low <= value <= high for value in values)
 
 
-def test_what_else_offends() -> None:
+def test_what_else_offends():
     required = schema_pb2.Feature(name="x", type=schema_pb2.FLOAT)
     required.presence.min_fraction = 1
     assert offends({}, "x", required, {})

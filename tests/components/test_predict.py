@@ -42,7 +42,7 @@ RECIPE = train_recipe("unet", 8, 2, 4, 1e-3, 1, "eval")
 SPEC = TrainSpec(RECIPE, "d", "d", "segmentation", ("Fish", "Sugar"), 12, 16, "stretch", None, None, "run", "export")
 
 
-def save(folder: Path, model, spec: TrainSpec, chosen: Thresholds) -> Path:
+def save(folder, model, spec, chosen):
     from shardwright.components.image_trainer.export.export_model import save_model
     from shardwright.components.image_trainer.export.signatures import FlippedMean
 
@@ -91,7 +91,7 @@ def pictures(tmp_path_factory):
     return root, made
 
 
-def rows_of(file: Path) -> list[list[str]]:
+def rows_of(file):
     with file.open(newline="", encoding="utf-8") as table:
         return list(csv.reader(table))
 
@@ -121,7 +121,7 @@ def test_the_batch_size_changes_no_byte(segmenter, pictures, tmp_path):
     assert (tmp_path / "1.csv").read_bytes() == (tmp_path / "3.csv").read_bytes()
 
 
-def tables(segmenter, images, folder: Path, monkeypatch, *options: str) -> list[bytes]:
+def tables(segmenter, images, folder, monkeypatch, *options):
     """The table of this process, then those of one and of three workers of Beam, in parts of three images."""
     monkeypatch.setattr(sources, "_IN_A_PART", 3)
     call = ["predict", str(segmenter), str(images), *options]
@@ -135,7 +135,7 @@ def tables(segmenter, images, folder: Path, monkeypatch, *options: str) -> list[
     return [path.read_bytes() if path.is_file() else tree(path) for path in made]
 
 
-def tree(folder: Path):
+def tree(folder):
     return {path.name: path.read_bytes() for path in folder.iterdir()}
 
 
@@ -246,7 +246,7 @@ def test_what_is_written_can_be_ingested(segmenter, pictures, tmp_path, dialect)
             assert rle.to_pairs(runs) == codes[f"{key}_{name}"]
 
 
-def damaged_png(file: Path) -> None:
+def damaged_png(file):
     """A sound header and sound checksums over pixels that cannot be unpacked."""
 
     def chunk(kind: bytes, data: bytes) -> bytes:

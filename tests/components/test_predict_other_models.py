@@ -2,7 +2,6 @@
 
 import csv
 import re
-from pathlib import Path
 from typing import Any
 
 import build
@@ -29,18 +28,18 @@ SIZE = (16, 24)
 UNIT = "unit"
 
 
-def masks(last: str | None = "sigmoid", *, size: tuple[int | None, int | None] = SIZE, classes: int = 2) -> Any:
+def masks(last="sigmoid", *, size=SIZE, classes=2):
     inputs = keras.Input((*size, 3))
     return keras.Model(inputs, layers.Conv2D(classes, 3, padding="same", activation=last)(inputs))
 
 
-def labels(last: str | None, classes: int = 2) -> Any:
+def labels(last, classes=2):
     inputs = keras.Input((*SIZE, 3))
     return keras.Model(inputs, layers.Dense(classes, activation=last)(layers.GlobalAveragePooling2D()(inputs)))
 
 
 @pytest.fixture(params=["file", "folder"])
-def saved(request: pytest.FixtureRequest, tmp_path: Path) -> Any:
+def saved(request, tmp_path):
     """Saves a model as a Keras file or as a SavedModel."""
 
     def save(model: Any) -> str:
@@ -54,14 +53,14 @@ def saved(request: pytest.FixtureRequest, tmp_path: Path) -> Any:
     return save
 
 
-def table(model: str, images: Path, out: Path, stated: Stated) -> list[dict[str, str]]:
+def table(model, images, out, stated):
     predict(model, str(images), str(out), PredictOptions(stated=stated), quiet=True)
     with out.open(newline="") as file:
         return list(csv.DictReader(file))
 
 
 @pytest.mark.two_stacks
-def test_masks_are_those_of_the_model(saved: Any, tmp_path: Path) -> None:
+def test_masks_are_those_of_the_model(saved, tmp_path):
     source = build.dataset(tmp_path / "source", counts={"train": [2]})
     model = masks()
     rows = table(saved(model), source, tmp_path / "out.csv", Stated(UNIT))
@@ -77,7 +76,7 @@ def test_masks_are_those_of_the_model(saved: Any, tmp_path: Path) -> None:
         assert np.array_equal(answer["masks"].astype(bool), wanted >= 0.5)
 
 
-def test_logits_are_seen_in_a_keras_file_and_must_be_stated_for_a_saved_model(saved: Any, tmp_path: Path) -> None:
+def test_logits_are_seen_in_a_keras_file_and_must_be_stated_for_a_saved_model(saved, tmp_path):
     source = build.dataset(tmp_path / "source", counts={"train": [2]})
     model = masks(None)
     model.layers[-1].bias.assign([40.0, -40.0])
@@ -94,7 +93,7 @@ def test_logits_are_seen_in_a_keras_file_and_must_be_stated_for_a_saved_model(sa
     assert answer["probabilities"][..., 1].max() < 0.01
 
 
-def test_labels(saved: Any, tmp_path: Path) -> None:
+def test_labels(saved, tmp_path):
     source = build.dataset(tmp_path / "source", counts={"train": [3]}, task="classification")
     names = ImageDataset.open(source).manifest.classes
     rows = table(saved(labels("softmax", len(names))), source, tmp_path / "out.csv", Stated(UNIT))
@@ -138,26 +137,24 @@ def test_labels(saved: Any, tmp_path: Path) -> None:
         (masks, Stated("dataset", classes=("a", "b")), "needs --dataset, a transformed one"),
     ],
 )
-def test_what_is_missing_or_does_not_fit_is_said_with_both_shapes(
-    saved: Any, tmp_path: Path, model: Any, stated: Stated, problem: str
-) -> None:
+def test_what_is_missing_or_does_not_fit_is_said_with_both_shapes(saved, tmp_path, model, stated, problem):
     with pytest.raises(UsageError, match=problem):
         open_any_model(saved(model()), stated)
 
 
-def test_a_dataset_of_the_other_task_does_not_fit(saved: Any, tmp_path: Path) -> None:
+def test_a_dataset_of_the_other_task_does_not_fit(saved, tmp_path):
     source = build.dataset(tmp_path / "source", counts={"train": [1]})
     with pytest.raises(UsageError, match=re.escape("gives [batch, 2], not [batch, 16, 24, 2]: ")):
         open_any_model(saved(labels("softmax")), Stated(UNIT, str(source)))
 
 
-def test_a_file_of_the_old_format_is_named(tmp_path: Path) -> None:
+def test_a_file_of_the_old_format_is_named(tmp_path):
     masks().save(tmp_path / "model.h5")
     with pytest.raises(UsageError, match=r"old format HDF5.*load_model\('model.h5'\)\.save\('model\.keras'\)"):
         open_any_model(str(tmp_path / "model.h5"), Stated(UNIT, classes=("a", "b")))
 
 
-def test_a_model_that_runs_code_is_not_opened(tmp_path: Path) -> None:
+def test_a_model_that_runs_code_is_not_opened(tmp_path):
     model = keras.Sequential([keras.Input((16, 24, 3)), layers.Lambda(lambda x: x), layers.Conv2D(2, 1)])
     model.save(tmp_path / "model.keras")
     with pytest.raises(DatasetError, match="Lambda"):
@@ -167,13 +164,13 @@ def test_a_model_that_runs_code_is_not_opened(tmp_path: Path) -> None:
         open_any_model(str(tmp_path / "broken.keras"), Stated(UNIT, classes=("a", "b")))
 
 
-def test_other_commands_say_what_to_do_with_it(tmp_path: Path) -> None:
+def test_other_commands_say_what_to_do_with_it(tmp_path):
     masks().export(tmp_path / "model", verbose=False)
     with pytest.raises(UsageError, match=r"did not export this model. `predict`, `review` and `try` take it"):
         open_model(str(tmp_path / "model"))
 
 
-def resized(root: Path) -> str:
+def resized(root):
     """A dataset whose ingest changed the pixels: the images show what their masks say, but for one."""
     lines = ["Image_Label,EncodedPixels"]
     (root / "images").mkdir(parents=True)
@@ -190,7 +187,7 @@ def resized(root: Path) -> str:
     return str(root / "dataset")
 
 
-def test_a_review_ranks_by_its_answers(saved: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_review_ranks_by_its_answers(saved, tmp_path, capsys):
     source = resized(tmp_path / "source")
     model = masks()
     kernel = np.zeros((3, 3, 3, 2), np.float32)
@@ -212,7 +209,7 @@ def test_a_review_ranks_by_its_answers(saved: Any, tmp_path: Path, capsys: pytes
     assert all(row["reason"] == "Fish: Dice 1.00" for row in rows[1:])
 
 
-def test_the_page_of_try_shows_its_answers(saved: Any, tmp_path: Path) -> None:
+def test_the_page_of_try_shows_its_answers(saved, tmp_path):
     dataset = ImageDataset.open(resized(tmp_path / "source"))
     tried = TriedModel(open_any_model(saved(masks()), Stated(UNIT, dataset=dataset.root)), dataset)
     assert "segmentation, 16 × 24 pixels, 2 classes" in tried.page()
@@ -221,6 +218,6 @@ def test_the_page_of_try_shows_its_answers(saved: Any, tmp_path: Path) -> None:
     assert answer["truth"]
 
 
-def test_the_help_has_all_values() -> None:
+def test_the_help_has_all_values():
     assert catalog_of_models.NORMALIZATIONS == NORMALIZATIONS
     assert catalog_of_models.OUTPUTS == OUTPUTS

@@ -3,7 +3,6 @@
 import json
 import re
 from pathlib import Path
-from typing import Any
 
 import pytest
 from tensorflow_metadata.proto.v0 import anomalies_pb2
@@ -21,11 +20,11 @@ from shardwright.report.anomaly_chapter import read_verdict
 from shardwright.storage.fingerprint import text_number
 
 
-def same_file(number: int, example: dict[str, Any]) -> dict[str, Any]:
+def same_file(number, example):
     return {**example, "image/blake3": b"ab" * 32}
 
 
-def inputs(dataset: Path, folder: Path, found: anomalies_pb2.Anomalies) -> dict[str, list[Any]]:
+def inputs(dataset, folder, found):
     manifest = ImageDataset.open(dataset).manifest
     schema = standard_artifacts.Schema()
     schema.uri = str(folder / "schema")
@@ -41,7 +40,7 @@ def inputs(dataset: Path, folder: Path, found: anomalies_pb2.Anomalies) -> dict[
     return {"examples": [examples], "anomalies": [anomalies], "schema": [schema]}
 
 
-def reported(given: dict[str, list[Any]], folder: Path, drift: str = "") -> Path:
+def reported(given, folder, drift=""):
     report = simple_artifacts.File()
     report.uri = str(folder / "report")
     Path(report.uri).mkdir()
@@ -50,7 +49,7 @@ def reported(given: dict[str, list[Any]], folder: Path, drift: str = "") -> Path
     return Path(report.uri)
 
 
-def gated(given: dict[str, list[Any]], folder: Path, allow: list[str]) -> dict[str, Any]:
+def gated(given, folder, allow):
     decision = simple_artifacts.File()
     decision.uri = str(folder / "decision")
     Path(decision.uri).mkdir(exist_ok=True)
@@ -58,7 +57,7 @@ def gated(given: dict[str, list[Any]], folder: Path, allow: list[str]) -> dict[s
     return dict(json.loads(Path(decision.uri, "decision.json").read_text()))
 
 
-def test_nothing_odd(small_dataset: Any, tmp_path: Path) -> None:
+def test_nothing_odd(small_dataset, tmp_path):
     given = inputs(small_dataset(tmp_path / "in"), tmp_path, anomalies_pb2.Anomalies())
     report = reported(given, tmp_path)
     assert read_verdict(report) == []
@@ -67,7 +66,7 @@ def test_nothing_odd(small_dataset: Any, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_anomalies_name_images_and_leaks_stop_the_run(small_dataset: Any, tmp_path: Path) -> None:
+def test_anomalies_name_images_and_leaks_stop_the_run(small_dataset, tmp_path):
     found = anomalies_pb2.Anomalies()
     # Names of images are other ones each month; DataGate lets them pass, and the report does not call them odd.
     for feature in ("image/format", "image/blake3", "image/key", "image/filename"):
@@ -90,7 +89,7 @@ def test_anomalies_name_images_and_leaks_stop_the_run(small_dataset: Any, tmp_pa
     assert gated(given, tmp_path, ["ENUM_TYPE_UNEXPECTED_STRING_VALUES", "LEAKAGE"])["anomalies"] == 9
 
 
-def nearly_the_same(number: int, example: dict[str, Any]) -> dict[str, Any]:
+def nearly_the_same(number, example):
     """Hashes far from each other, but for those of the first and the last image: two bits of each hash differ."""
     bits = [int(text_number(f"{kind}{number % 6}")) for kind in ("perceptual", "average")]
     if number == 6:
@@ -105,9 +104,7 @@ def nearly_the_same(number: int, example: dict[str, Any]) -> dict[str, Any]:
         (nearly_the_same, "NEAR_LEAKAGE", "images that look alike", "eval/0000, train/0006"),
     ],
 )
-def test_copies_across_splits_stop_the_run(
-    change: Any, kind: str, words: str, keys: str, small_dataset: Any, tmp_path: Path
-) -> None:
+def test_copies_across_splits_stop_the_run(change, kind, words, keys, small_dataset, tmp_path):
     given = inputs(small_dataset(tmp_path / "in", change=change), tmp_path, anomalies_pb2.Anomalies())
     report = reported(given, tmp_path)
     assert [anomaly.kind for anomaly in read_verdict(report)] == [kind]
@@ -120,15 +117,15 @@ def test_copies_across_splits_stop_the_run(
     assert gated(given, tmp_path, [kind])["anomalies"] == 1
 
 
-def test_near_copies_within_a_split_are_no_leak(small_dataset: Any, tmp_path: Path) -> None:
+def test_near_copies_within_a_split_are_no_leak(small_dataset, tmp_path):
     dataset = small_dataset(tmp_path / "in", counts={"train": [7], "eval": [0]}, change=nearly_the_same)
     given = inputs(dataset, tmp_path, anomalies_pb2.Anomalies())
     assert read_verdict(reported(given, tmp_path)) == []
 
 
 def test_the_environment_has_the_place_of_the_reference_and_the_parameter_its_digest(
-    small_dataset: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    small_dataset, tmp_path, monkeypatch
+):
     given = inputs(small_dataset(tmp_path / "in"), tmp_path, anomalies_pb2.Anomalies())
     before = small_dataset(tmp_path / "before", counts={"train": [3]})
     digest = ImageDataset.open(before).manifest.digest
@@ -145,7 +142,7 @@ def test_the_environment_has_the_place_of_the_reference_and_the_parameter_its_di
         reported(given, tmp_path / "again", json.dumps({"drift": other}))
 
 
-def test_a_split_that_is_unlike_the_largest_one_stops_the_run(small_dataset: Any, tmp_path: Path) -> None:
+def test_a_split_that_is_unlike_the_largest_one_stops_the_run(small_dataset, tmp_path):
     dataset = small_dataset(
         tmp_path / "in",
         counts={"eval": [24], "test": [24], "train": [40]},
@@ -165,7 +162,7 @@ def test_a_split_that_is_unlike_the_largest_one_stops_the_run(small_dataset: Any
     assert gated(given, tmp_path, ["SKEW"])["anomalies"] == 1
 
 
-def test_a_damaged_verdict_is_no_clean_bill(small_dataset: Any, tmp_path: Path) -> None:
+def test_a_damaged_verdict_is_no_clean_bill(small_dataset, tmp_path):
     given = inputs(small_dataset(tmp_path / "in"), tmp_path, anomalies_pb2.Anomalies())
     (reported(given, tmp_path) / "verdict.json").write_text("[{}]")
     with pytest.raises(DatasetError, match="the verdict cannot be read"):

@@ -49,7 +49,7 @@ OWN_JSON = {
 }
 
 
-def known_formats() -> set[str]:
+def known_formats():
     """The formats of the code."""
     containers = set(record_listing.MEANING)
     annotations = {row.name for row in LABEL_FORMATS if row.reads != RECORDS} - WITHOUT_FILES

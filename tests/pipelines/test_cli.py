@@ -23,14 +23,13 @@ from shardwright.evaluation.submission import LAYOUTS
 from shardwright.pipelines import cli
 from shardwright.pipelines import run_local as local
 from shardwright.pipelines.commands.catalog import ENTRIES, GROUPS
-from shardwright.pipelines.commands.completion import completion_script
 from shardwright.pipelines.commands.parsers import Parser
 from shardwright.pipelines.commands.results import print_json
 from shardwright.running.progress import print_note, quiet_output
 
 DOCS = Path(__file__).parents[2] / "docs"
 # Commands whose result is a file or a page of their own kind, or that have none.
-WITHOUT_JSON = {"completion", "docs"}
+WITHOUT_JSON = {"docs"}
 
 
 # Command -> what its start must not import beyond `HEAVY`.
@@ -41,7 +40,6 @@ HEAVY = (
 NO_INGEST = ("shardwright.ingest", "shardwright.formats", "shardwright.loader", "sqlite3")
 NOT_IMPORTED = {
     "--help": ("yaml", "numpy", "PIL", "shardwright.config", "shardwright.storage"),
-    "completion bash": ("yaml", "numpy", "PIL", "shardwright.config", "shardwright.storage"),
     "validate c.yaml": ("PIL", "markupsafe", "multiprocessing", "zoneinfo", *NO_INGEST),
     "validate c.yaml --data": ("shardwright.loader",),
     "init images --out i.yaml": ("shardwright.loader", "shardwright.drift"),
@@ -303,46 +301,6 @@ def test_quiet_output_has_no_notes(capsys: pytest.CaptureFixture[str]) -> None:
     with quiet_output(False):
         print_note("c")
     assert capsys.readouterr().out == "  c\n"
-
-
-@pytest.mark.parametrize(
-    ("line", "found"),
-    [
-        ("shardwright rep", {"report"}),
-        ("shardwright ", {name for name in ENTRIES if " " not in name} | {"-h", "--help", "--version"}),
-        ("shardwright schema re", {"render"}),
-        ("shardwright export --masks ", {"csv", "png", "polygons", "none"}),
-        ("shardwright export ds --layout c", {"classes"}),
-        ("shardwright ingest c.yaml --j", {"--json"}),
-        ("shardwright ingest c", {"c.yaml"}),
-        ("shardwright bench loader --ro", {"--rounds"}),
-    ],
-)
-def test_bash_completes(tmp_path: Path, line: str, found: set[str]) -> None:
-    (tmp_path / "c.yaml").touch()
-    script = completion_script(cli.build_parser(), "bash")
-    words = line.split(" ")
-    call = f"COMP_WORDS=({' '.join(map(shlex.quote, words))}); COMP_CWORD={len(words) - 1}; _shardwright"
-    shown = f"{script}\n{call}\nprintf '%s\\n' \"${{COMPREPLY[@]}}\"\n"
-    done = subprocess.run(
-        ["bash", "--norc", "-c", shown],
-        capture_output=True,
-        text=True,
-        check=True,
-        cwd=tmp_path,
-        env={"PATH": "/usr/bin"},
-    )
-    assert set(done.stdout.split()) == found, done.stderr
-
-
-@pytest.mark.parametrize("shell", ["zsh", "fish"])
-def test_other_shells_get_every_command_and_option(shell: str) -> None:
-    script = completion_script(cli.build_parser(), shell)
-    assert script.startswith("#compdef shardwright\n") == (shell == "zsh")
-    for name, parser in COMMANDS.items():
-        assert name.split()[-1] in script
-        for option in parser.options:
-            assert (option if shell == "zsh" else option.lstrip("-")) in script
 
 
 def test_ingest_and_sample_print_json_alone(

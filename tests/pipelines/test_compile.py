@@ -18,6 +18,7 @@ from kfp import components
 from kfp.pipeline_spec import pipeline_spec_pb2
 
 from shardwright.config import parse_config
+from shardwright.config.cloud import COMPONENTS
 from shardwright.errors import ConfigError, CredentialsError
 from shardwright.pipelines.cli import main
 from shardwright.pipelines.commands.files import compiled_pipeline
@@ -259,7 +260,7 @@ def test_the_platform_document_has_the_fields_of_kubeflow(kubeflow):
     executors = kubeflow[1]["platforms"]["kubernetes"]["deploymentSpec"]["executors"]
     for executor in executors.values():
         # The fields of KubernetesExecutorConfig; only the current stack has kfp-kubernetes, which parses it strictly.
-        assert set(executor) <= {"nodeSelector", "tolerations", "pvcMount"}
+        assert set(executor) <= {"nodeSelector", "tolerations", "pvcMount", "securityContext"}
         if importlib.util.find_spec("kfp.kubernetes"):
             schema = importlib.import_module("kfp.kubernetes.kubernetes_executor_config_pb2")
             json_format.ParseDict(executor, schema.KubernetesExecutorConfig())
@@ -410,6 +411,28 @@ def test_files_that_cannot_be_written(target, out, message, tmp_path, monkeypatc
     assert yaml.safe_load((tmp_path / "c.yaml").read_text(encoding="utf-8")) == CONFIG
 
 
+def parameter(spec, task, text):
+    """Gives a task one more text."""
+    given = spec["root"]["dag"]["tasks"][task]["inputs"]["parameters"]
+    given["more"] = {"runtimeValue": {"constant": text}}
+
+
+def test_settings_and_older_versions_take_room_too(kubeflow):
+    spec, platform = copy.deepcopy(kubeflow)
+    settings = platform["platforms"]["kubernetes"]["deploymentSpec"]["executors"]
+    check_for_backend(spec, settings, once=False)
+    # Argo before 3.6 hands arguments over twice.
+    parameter(spec, "Pusher", "x" * 50_000)
+    check_for_backend(spec, settings)
+    with pytest.raises(ConfigError, match=r"the driver of the graph take 1\d{5} bytes.* one variable"):
+        check_for_backend(spec, settings, once=False)
+    # Labels and annotations of a pod are arguments of its driver.
+    note = {"annotations": {"example.org/note": "x" * 99_000}}
+    settings = {**settings, "Pusher_executor": {**settings["Pusher_executor"], "podMetadata": note}}
+    with pytest.raises(ConfigError, match="the driver of Pusher take 1"):
+        check_for_backend(kubeflow[0], settings)
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -418,8 +441,11 @@ def test_files_that_cannot_be_written(target, out, message, tmp_path, monkeypatc
         (lambda spec: spec["components"]["Pusher"].update(executorLabel="x"), "has no executor"),
         (
             lambda spec: container(spec, "Pusher").update(args=["x" * 99_990]),
-            r"the container of Pusher.* takes \d+ bytes",
+            r"the arguments of the driver of Pusher take \d+ bytes",
         ),
+        # Quoting doubles what is quoted, and doubles it again in the pod of the task.
+        (lambda spec: parameter(spec, "Pusher", '"' * 20_000), "the arguments of the pod of Pusher take 1"),
+        (lambda spec: parameter(spec, "Pusher", "x" * 99_000), "the driver of the graph take 1"),
     ],
 )
 def test_what_the_backend_refuses_is_refused_here(kubeflow, change, message):
@@ -552,5 +578,13 @@ def test_settings_that_vertex_ai_does_not_have(trainer, section, message):
         custom_job_of(trainer, section)
 
 
-def test_by_default_there_is_no_platform_document():
-    assert platform_document(parse_config({"input": {"images": "x"}}, base="/")) == {}
+def test_by_default_the_platform_document_has_the_user_of_each_pod():
+    def document(**section):
+        return platform_document(parse_config({"input": {"images": "x"}, "kubeflow": section}, base="/"))
+
+    executors = document()["platforms"]["kubernetes"]["deploymentSpec"]["executors"]
+    assert set(executors) == {f"{name}_executor" for name in COMPONENTS}
+    user = {"runAsUser": 1000, "runAsGroup": 1000, "runAsNonRoot": True}
+    assert all(executor == {"securityContext": user} for executor in executors.values())
+    # Its driver refuses, or does not know, the setting.
+    assert document(version="2.15") == document(version="2.4") == {}

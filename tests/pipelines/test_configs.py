@@ -13,12 +13,12 @@ FOLDER = Path(__file__).parents[2] / "pipelines" / "configs"
 CONFIGS = sorted(FOLDER.glob("*.yaml"))
 
 
-def test_the_promised_ones_are_there() -> None:
+def test_the_promised_ones_are_there():
     assert {file.stem for file in CONFIGS} >= {"demo", "clouds", "severstal", "flowers"}
 
 
 @pytest.mark.parametrize("file", CONFIGS, ids=lambda file: file.stem)
-def test_it_is_valid_and_its_schema_is_the_rendered_one(file: Path) -> None:
+def test_it_is_valid_and_its_schema_is_the_rendered_one(file):
     config = load_config(file)
     assert config.name == file.stem
     schema = schema_file_for(file)

@@ -1,6 +1,7 @@
 """Every day-two command on object stores, on what others wrote, and on what is half-written or damaged."""
 
 import json
+import os
 import re
 import shutil
 from pathlib import Path
@@ -10,6 +11,7 @@ from ingesting import run
 from object_stores import SCHEMES, running_stores
 
 from shardwright.dataset.reader import ImageDataset
+from shardwright.edit import derive
 from shardwright.pipelines.cli import main
 from shardwright.staging.staging import Staging
 from shardwright.storage import buckets
@@ -110,6 +112,37 @@ def test_on_a_store_every_command_prints_the_same_as_here(local, stores, tmp_pat
     stores.write(f"{url}/new.csv", (local / "new.csv").read_bytes())
     assert main(["relabel", f"{url}/data/ds", f"{url}/new.csv", "--out", str(tmp_path / "by-url")]) == 0
     assert ImageDataset.open(tmp_path / "by-url").manifest == ImageDataset.open(f"{url}/relabel/made").manifest
+
+
+def test_shards_of_a_bucket_are_fetched_once_and_no_more_are_kept_here_than_are_needed(
+    local, stores, tmp_path, monkeypatch, capsys
+):
+    url, compare, kept = stores.bucket("s3"), derive._check_hash, []
+
+    def compared(shard, *copy):
+        kept.extend(len(os.listdir(os.path.dirname(file))) for file in copy)
+        compare(shard, *copy)
+
+    monkeypatch.setattr(derive, "_check_hash", compared)
+    stores.copy_of(local / "ds", f"{url}/ds")
+    shards = [shard.path for shard in ImageDataset.open(local / "ds").manifest.shards]
+    stores.requests.clear()
+    assert main(["reshard", f"{url}/ds", "--shard-records", "4", "--out", str(tmp_path / "there")]) == 0
+    fetched = [path for method, path in stores.requests if method == "GET" and ".tfrecord" in path]
+    assert sorted(path.partition("/ds/")[2].partition("?")[0] for path in fetched) == sorted(shards)
+    # A new shard has records of two old ones.
+    assert len(kept) == len(shards)
+    assert max(kept) == 1
+    assert main(["reshard", str(local / "ds"), "--shard-records", "4", "--out", str(tmp_path / "here")]) == 0
+    assert len(kept) == len(shards)
+    here, there = (ImageDataset.open(tmp_path / place).manifest.shards for place in ("here", "there"))
+    assert here == there
+    data = (local / "ds" / shards[-1]).read_bytes()
+    stores.write(f"{url}/ds/{shards[-1]}", data[:-1] + bytes([data[-1] ^ 1]))
+    capsys.readouterr()
+    assert main(["reshard", f"{url}/ds", "--shard-records", "5", "--out", str(tmp_path / "other")]) == 1
+    assert f"{url}/ds/{shards[-1]}: does not match its hash in the manifest" in capsys.readouterr().err
+    assert not (tmp_path / "other").exists()
 
 
 DAMAGES = {

@@ -281,7 +281,9 @@ def test_kserve(tmp_path, capsys):
     file.write_text(yaml.safe_dump({**CONFIG, "kubeflow": section}))
     call = ["deliver", str(file), "--kserve", "--model-version", "17"]
     assert main([*call, "--traffic", "20"]) == 0
-    made = yaml.safe_load(capsys.readouterr().out)
+    printed = capsys.readouterr()
+    assert "Knative as it is installed refuses volumes" in printed.err
+    made = yaml.safe_load(printed.out)
     assert main([*call, "--traffic", "20", "--json"]) == 0
     assert yaml.safe_load(json.loads(capsys.readouterr().out)["manifest"]) == made
     assert (made["apiVersion"], made["kind"]) == ("serving.kserve.io/v1beta1", "InferenceService")
@@ -290,13 +292,18 @@ def test_kserve(tmp_path, capsys):
     mount = {"name": "pushed", "mountPath": "/mnt/models/17", "subPath": "clouds/17", "readOnly": True}
     assert predictor["model"]["volumeMounts"] == [mount]
     assert predictor["volumes"][0]["persistentVolumeClaim"]["claimName"] == "data"
+    # Knative takes a profile of containers, and none of the pod.
+    assert predictor["model"]["securityContext"] == {"seccompProfile": {"type": "RuntimeDefault"}}
+    assert "securityContext" not in predictor
     assert predictor["canaryTrafficPercent"] == 20
     assert made["metadata"]["annotations"] == {"serving.kserve.io/deploymentMode": "Knative"}
     # The folder is on the innermost volume.
     inner = [*section["volumes"], {"claim": "inner", "path": "/models/clouds"}]
     file.write_text(yaml.safe_dump({**CONFIG, "kubeflow": {**section, "volumes": inner}}))
     assert main(call) == 0
-    predictor = yaml.safe_load(capsys.readouterr().out)["spec"]["predictor"]
+    printed = capsys.readouterr()
+    assert "Knative" not in printed.err
+    predictor = yaml.safe_load(printed.out)["spec"]["predictor"]
     assert (predictor["volumes"][0]["persistentVolumeClaim"]["claimName"], "canaryTrafficPercent" in predictor) == (
         "inner",
         False,

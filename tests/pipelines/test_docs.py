@@ -70,7 +70,7 @@ def test_the_model_and_the_callbacks_of_the_page_are_what_keras_takes(tmp_path):
     assert all(isinstance(one, keras.callbacks.Callback) for one in found)
 
 
-def _keys(schema: dict[str, Any], path: str = "") -> set[str]:
+def _keys(schema, path=""):
     """All keys of a schema, sections included, with dots between them."""
     found: set[str] = set()
     for option in [schema, *schema.get("anyOf", [])]:

@@ -7,7 +7,6 @@ import re
 import shlex
 import subprocess
 import textwrap
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -22,14 +21,14 @@ PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").r
 PLACE = re.compile(r"[…\[|]")
 
 
-def blocks(page: Path, languages: str) -> list[str]:
+def blocks(page, languages):
     """The blocks of a page in one of some languages."""
     text = page.read_text(encoding="utf-8")
     found = re.findall(rf"^( *)```(?:{languages})(?: .*)?\n(.*?)^\1```", text, re.DOTALL | re.MULTILINE)
     return [textwrap.dedent(block) for _, block in found]
 
 
-def calls(page: Path) -> Iterator[str]:
+def calls(page):
     """Calls of `shardwright` in the blocks of a page."""
     for block in blocks(page, "sh|bash|console|text"):
         for line in block.replace("\\\n", " ").splitlines():
@@ -38,7 +37,7 @@ def calls(page: Path) -> Iterator[str]:
                 yield re.sub(r" > \S+", "", call)
 
 
-def mentioned(page: Path) -> Iterator[list[str]]:
+def mentioned(page):
     """Words of the calls in the sentences of a page; they may lack arguments."""
     text = re.sub(r"^ *```.*?^ *```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
     for call in re.findall(r"`shardwright ([^`]+)`", text):
@@ -46,7 +45,7 @@ def mentioned(page: Path) -> Iterator[list[str]]:
             yield call.split()
 
 
-def parsers() -> dict[str, Parser]:
+def parsers():
     """All commands by their names, such as `schema infer`."""
     found: dict[str, Parser] = {}
 
@@ -60,7 +59,7 @@ def parsers() -> dict[str, Parser]:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
-def test_the_calls_of_a_page_parse(page: Path) -> None:
+def test_the_calls_of_a_page_parse(page):
     for call in calls(page):
         try:
             cli.parse(shlex.split(call, comments=True)[1:], argparse.Namespace())
@@ -68,7 +67,7 @@ def test_the_calls_of_a_page_parse(page: Path) -> None:
             pytest.fail(f"{page.name}: {call} ({end.code})")
 
 
-def test_the_commands_and_options_in_sentences_exist() -> None:
+def test_the_commands_and_options_in_sentences_exist():
     known = parsers()
     count, wrong = 0, []
     for page in PAGES:
@@ -83,7 +82,7 @@ def test_the_commands_and_options_in_sentences_exist() -> None:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
-def test_the_blocks_of_a_page_are_in_their_language(page: Path) -> None:
+def test_the_blocks_of_a_page_are_in_their_language(page):
     for block in blocks(page, "sh|bash"):
         done = subprocess.run(["bash", "-n"], input=block, capture_output=True, text=True, check=False, timeout=60)
         assert done.returncode == 0, (block, done.stderr)
@@ -96,7 +95,7 @@ def test_the_blocks_of_a_page_are_in_their_language(page: Path) -> None:
                 assert all(hasattr(module, one.name) for one in node.names), ast.unparse(node)
 
 
-def test_a_wrong_call_is_found(tmp_path: Path) -> None:
+def test_a_wrong_call_is_found(tmp_path):
     page = tmp_path / "page.md"
     page.write_text("```sh\nshardwright ingest a.yaml --outt ds  # a comment\n```\n")
     with pytest.raises(pytest.fail.Exception, match="outt"):

@@ -2,11 +2,8 @@
 
 import json
 import shutil
-from pathlib import Path
-from typing import Any
 
 import build
-import pytest
 from descent import Months
 from tfx.v1.types import BaseBeamComponent
 
@@ -22,7 +19,7 @@ SCHEMA = render_schema("classification", ["a", "b"], "single", {})
 INPUTS = GraphInputs("0" * 64, "{}", "schema.pbtxt", SCHEMA, "pushed", "")
 
 
-def report_key(root: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+def report_key(root, monkeypatch):
     """Returns the part of Report's cache key that is about drift, in a run that works in that folder."""
     raw = {
         "task": "classification",
@@ -37,7 +34,7 @@ def report_key(root: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     return dict(json.loads(report.exec_properties["drift"]))
 
 
-def test_steps_are_the_components_of_the_graph() -> None:
+def test_steps_are_the_components_of_the_graph():
     """Names and order are those of the nodes; the configuration's lists, which cannot import `STEPS`, agree."""
     nodes = build_nodes(build.config(source="images", task="classification"), INPUTS)
     assert ["InputResolver", *(node.id for node in nodes)] == [step.name for step in STEPS]
@@ -47,9 +44,7 @@ def test_steps_are_the_components_of_the_graph() -> None:
     assert set(ON_DATAFLOW) == {step.name for step in STEPS if step.uses_beam and step.reads_buckets}
 
 
-def test_the_reference_is_a_digest_in_any_folder(
-    small_dataset: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_reference_is_a_digest_in_any_folder(small_dataset, tmp_path, monkeypatch):
     """`blessed` under a link to the run's folder, and in one that has moved."""
     months = Months(tmp_path / "run", small_dataset)
     (tmp_path / "link").symlink_to(months.root)

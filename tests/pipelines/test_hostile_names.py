@@ -4,7 +4,6 @@ import contextlib
 import io
 import json
 import sys
-from pathlib import Path
 
 import pytest
 from ingesting import run
@@ -47,7 +46,7 @@ def place(tmp_path_factory):
     return root
 
 
-def calls(root: Path, new: Path) -> list[list[str]]:
+def calls(root, new):
     dataset = ImageDataset.open(root / "ds")
     shard = next(iter(dataset.shards("train")))
     key = next(iter(dataset.keys("train")))

@@ -1,4 +1,4 @@
-"""The table of docs/reference/cloud-settings.md: each setting of `kubeflow`, its place, the line that reads it.
+"""The table of benchmarks/CLOUD_SETTINGS.md: each setting of `kubeflow`, its place, the line that reads it.
 
 A row is proven as far as it can be here: the value is found at its place. The lines are those of one commit of
 Kubeflow, read in its sources, which no package has.
@@ -26,7 +26,7 @@ from shardwright.pipelines.compile_kubeflow import (
 )
 from shardwright.pipelines.tpu import TpuSlice
 
-PAGE = Path(__file__).parents[2] / "docs" / "reference" / "cloud-settings.md"
+PAGE = Path(__file__).parents[2] / "benchmarks" / "CLOUD_SETTINGS.md"
 BEGIN, END = "<!-- generated: kubeflow -->\n", "<!-- end: kubeflow -->\n"
 GOLDEN = Path(__file__).parent / "golden" / "kubeflow.yaml"
 IMAGE = "europe-docker.pkg.dev/my-project/ml/shardwright:1.0"

@@ -217,7 +217,11 @@ def test_settings_of_pods_reach_the_jobset():
         ({"code": 2}, "FailJobSet"),
         ({"code": 3}, "FailJobSet"),
         ({"code": 1}, "RestartJobSet"),
-        ({"code": 137}, "RestartJobSet"),
+        *(({"code": code}, "RestartJobSet") for code in (127, 130, 134, 137, 139)),
+        # Killed at the end of its grace period: Kubernetes has marked it.
+        ({"code": 137, "evicted": True}, "RestartJobSetAndIgnoreMaxRestarts"),
+        ({"code": 2, "evicted": True}, "FailJobSet"),
+        ({"code": 3, "evicted": True}, "FailJobSet"),
     ],
 )
 def test_how_a_host_ends_decides_what_becomes_of_the_set(ended, action):
@@ -314,7 +318,7 @@ def test_settings_that_no_pod_could_have(changes, message):
 
 def test_the_pod_that_starts_a_jobset_needs_no_tpu():
     executors = platform_document(config())["platforms"]["kubernetes"]["deploymentSpec"]["executors"]
-    assert set(executors["Trainer_executor"]) == {"pvcMount"}
+    assert set(executors["Trainer_executor"]) == {"pvcMount", "securityContext"}
 
 
 def test_the_trainer_must_count_its_hosts():
@@ -351,12 +355,12 @@ def test_the_image_as_a_parameter_of_the_run():
 
 
 def test_the_manifests_of_the_page_are_taken():
-    """Claims, service account and rights, as docs/deploy/kubeflow.md and its tutorial show them."""
+    """Claims and rights, as docs/deploy/kubeflow.md and its tutorial show them."""
     pages = (PAGE, PAGE.parents[1] / "tutorials" / "gke-tpu.md")
     text = "".join(page.read_text(encoding="utf-8") for page in pages)
     blocks = re.findall(r"```yml\n(.*?)```", text, re.DOTALL)
     manifests = [one for block in blocks for one in yaml.safe_load_all(block)]
-    kinds = {"PersistentVolumeClaim", "Job", "ServiceAccount", "Role", "RoleBinding"}
+    kinds = {"PersistentVolumeClaim", "Job", "Role", "RoleBinding"}
     assert {one["kind"] for one in manifests} == kinds
     for one in manifests:
         strictly(one)

@@ -22,7 +22,7 @@ from shardwright.pipelines.runs.summary import RunSummary
 from shardwright.storage.locks import run_lock
 
 
-def test_only_one_run_in_a_root(tmp_path: Path) -> None:
+def test_only_one_run_in_a_root(tmp_path):
     with (
         run_lock(tmp_path),
         pytest.raises(UsageError, match="another run is active here"),
@@ -33,9 +33,7 @@ def test_only_one_run_in_a_root(tmp_path: Path) -> None:
         pass
 
 
-def test_a_full_disk_is_reported_before_any_work(
-    tmp_path: Path, image_input: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_full_disk_is_reported_before_any_work(tmp_path, image_input, monkeypatch, capsys):
     raw = image_input(tmp_path / "in", layout="label_csv", images=6)
     (tmp_path / "full.yaml").write_text(yaml.safe_dump(raw))
     monkeypatch.chdir(tmp_path)
@@ -64,9 +62,7 @@ def test_a_full_disk_is_reported_before_any_work(
     assert (made["blessed"], made["reasons"]) == (False, ["The data gate is shut: 1 anomaly."])
 
 
-def test_the_blessed_dataset_is_looked_up_and_the_root_checked_when_a_run_starts(
-    tmp_path: Path, image_input: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_blessed_dataset_is_looked_up_and_the_root_checked_when_a_run_starts(tmp_path, image_input, monkeypatch):
     raw = image_input(tmp_path / "in", layout="label_csv", images=4)
     config = parse_config({**raw, "split": {"keep_from": "blessed"}}, base=str(tmp_path))
     # In a compiled pipeline, InputResolver does this.
@@ -96,7 +92,7 @@ def test_the_blessed_dataset_is_looked_up_and_the_root_checked_when_a_run_starts
     assert "split.keep_from: none: the same input as the blessed model's, which makes the same dataset again" in again
 
 
-def test_schemas_are_kept_under_their_content(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_schemas_are_kept_under_their_content(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     first, second = local._write_schema("a"), local._write_schema("b")
     assert first != second
@@ -105,7 +101,7 @@ def test_schemas_are_kept_under_their_content(tmp_path: Path, monkeypatch: pytes
     assert not Path(first).is_absolute()
 
 
-def test_an_error_of_ours_is_found_behind_another() -> None:
+def test_an_error_of_ours_is_found_behind_another():
     ours = CheckFailed("3 of 10 images were rejected")
     wrapped = RuntimeError("Traceback ...\nCheckFailed: 3 of 10\n[while running 'Map']")
     wrapped.__cause__ = ours

@@ -206,6 +206,7 @@ def test_the_address_is_in_a_secret():
             {"secretName": owner, "keyToEnv": [{"secretKey": key, "envVar": name}]}
             for name, owner, key in ((WEBHOOK_VARIABLE, "chat", "url"), ("TOKEN", "own", "token"))
         ],
+        "securityContext": {"runAsUser": 1000, "runAsGroup": 1000, "runAsNonRoot": True},
     }
 
 

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from shardwright.config.kubeflow import KubeflowTrainer
 from shardwright.loader.memory import loader_memory
 from shardwright.pipelines.preflight.feeding_rules import fits_memory, memory_estimate
 from shardwright.pipelines.preflight.rule_report import ERROR, WARNING, check
@@ -87,9 +88,22 @@ def fast(**cfg):
     return {"loader__order": "fast", **cfg}
 
 
+def slices(machine="ct5lp-hightpu-4t", topology="4x4", count=2, **cfg):
+    """Facts of several slices that train together."""
+    trainer = KubeflowTrainer(machine=machine, topology=topology, slices=count)
+    good = {"kubeflow__trainer": trainer, "trainer__hosts": 4 * count, "trainer__batch_size": 128 * count}
+    found = TpuSlice("ct5lp-hightpu-4t", "4x4")
+    return facts(cfg={**good, **cfg}, slice=found, slices=count, hosts=4 * count, needed=1000.0)
+
+
 # Rule -> what makes it speak, where it points, what it must name.
 FAILING = {
     "slice-hosts": (facts(hosts=3), "--hosts", "1 or 2 hosts, not 3"),
+    "node-pools": (
+        slices(topology="4x8"),
+        "kubeflow.trainer",
+        "its 2 node pools are slices v5e-4x8, and v5e-4x4 is to be checked. Use --tpu v5e-4x8",
+    ),
     "trainer-hosts": (facts(cfg={"trainer__hosts": 1}), "trainer.hosts", "1, and 2 hosts"),
     "accelerator": (facts(cfg={"trainer__accelerator": "cpu"}), "trainer.accelerator", "'cpu'"),
     "batch-devices": (facts(cfg={"trainer__batch_size": 60}), "trainer.batch_size", "60 images .* 8 chips"),
@@ -182,6 +196,7 @@ FAILING = {
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.id)
 def test_a_rule_is_silent_where_all_is_well(rule):
     assert list(rule.find(facts())) == []
+    assert list(rule.find(slices())) == []
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.id)
@@ -198,8 +213,37 @@ def test_a_rule_reports_what_is_wrong_where_and_what_to_do(rule):
     assert found.fix.endswith(".")
 
 
+@pytest.mark.parametrize(
+    ("wrong", "rule", "problem", "fix"),
+    [
+        (
+            slices(trainer__batch_size=48),
+            "batch-devices",
+            "48 images cannot be shared equally by the 32 chips of 2 x v5e-4x4",
+            "Use a multiple of 32: 32 or 64.",
+        ),
+        (slices(trainer__hosts=4), "trainer-hosts", "4, and 8 hosts are requested", "Set trainer.hosts: 8"),
+        (slices(count=3, trainer__batch_size=384, trainer__hosts=4), "trainer-hosts", "4, and 12 hosts", "hosts: 12"),
+        (
+            dataclasses.replace(slices(), hosts=4),
+            "slice-hosts",
+            "2 x v5e-4x4 has 8 hosts, not 4",
+            "Use --hosts 8, or another topology.",
+        ),
+        (slices(topology="2x2"), "node-pools", "2, and a slice 2x2 .* has one host", "Use a larger topology"),
+        (slices(topology="3x3"), "node-pools", "'3x3' is not a topology", "Use 2x2"),
+        (slices(topology=None), "node-pools", "missing for ct5lp-hightpu-4t", "Use one of: 2x2"),
+        (slices(trainer__batch_size=64), "batch-lanes", "64 images are 2 per chip", "8 x 32 = 256"),
+    ],
+)
+def test_the_rules_are_of_all_slices_together(wrong, rule, problem, fix):
+    found = {one.rule: one for one in check(RULES, wrong).findings}[rule]
+    assert re.search(problem, found.problem), found
+    assert fix in found.fix
+
+
 def test_the_page_has_a_row_for_every_rule():
-    page = (Path(__file__).parents[2] / "docs" / "how-to" / "dry-run.md").read_text(encoding="utf-8")
+    page = (Path(__file__).parents[2] / "docs" / "how-to" / "preflight.md").read_text(encoding="utf-8")
     rows = re.findall(r"^\| `([a-z-]+)` \| (\w+) \| (.+?) \|", page, re.MULTILINE)
     assert rows == [(rule.id, rule.severity, rule.about) for rule in RULES]
 

@@ -63,6 +63,25 @@ def test_hosts_that_no_such_slice_has_are_an_error_of_the_table(tmp_path, capsys
     assert output["findings"][0]["problem"] == "v5e-2x2 has 1 hosts, not 2"
 
 
+def test_several_slices_are_checked_together(tmp_path, capsys):
+    trainer = {**GOOD["trainer"], "hosts": 8, "batch_size": 256}
+    kubeflow = {"trainer": {"machine": "ct5lp-hightpu-4t", "topology": "4x4", "slices": 2}}
+    config = written(tmp_path, trainer=trainer, kubeflow=kubeflow, shards={"hosts": 8})
+    assert cli.main(["preflight", config, "--tpu", "v5e-4x4"]) == 0
+    needs, summary = capsys.readouterr().out.splitlines()[-3:-1]
+    assert needs == "needs 2 node pools of 4 ct5lp-hightpu-4t with topology 4x4: a quota of 32 v5e chips"
+    assert summary.startswith("2 x v5e-4x4 with 8 hosts: 0 errors, 0 warnings")
+    assert cli.main(["preflight", config, "--tpu", "v5e-4x4", "--hosts", "4", "--json"]) == 1
+    output = json.loads(capsys.readouterr().out)
+    assert (output["slice"], output["slices"], output["chips"], output["hosts"]) == ("v5e-4x4", 2, 32, 4)
+    assert output["findings"][0]["problem"] == "2 x v5e-4x4 has 8 hosts, not 4"
+    # A slice 2x4 may have one machine or two: the configuration says which.
+    kubeflow["trainer"]["topology"] = "2x4"
+    config = written(tmp_path, trainer={**trainer, "hosts": 4}, kubeflow=kubeflow, shards={"hosts": 4})
+    assert cli.main(["preflight", config, "--tpu", "v5e-2x4"]) == 0
+    assert "needs 2 node pools of 2 ct5lp-hightpu-4t with topology 2x4" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize(
     ("more", "message"),
     [

@@ -4,7 +4,6 @@ import os
 import subprocess
 import sys
 import warnings
-from pathlib import Path
 
 import pytest
 
@@ -27,12 +26,12 @@ os.write(2, b"raw afterwards\\n")
 """
 
 
-def run(*arguments: str) -> str:
+def run(*arguments):
     command = [sys.executable, "-c", SCRIPT, *arguments]
     return subprocess.run(command, capture_output=True, text=True, check=True).stderr
 
 
-def test_noise_goes_to_the_log(tmp_path: Path) -> None:
+def test_noise_goes_to_the_log(tmp_path):
     log = tmp_path / "logs" / "run.log"
     assert run(str(log)) == "for people\nafterwards\nraw afterwards\n"
     output = log.read_text()
@@ -43,7 +42,7 @@ def test_noise_goes_to_the_log(tmp_path: Path) -> None:
     assert "from logging\\u001b[2J\n  forged\n" in output
 
 
-def test_verbose_shows_it(tmp_path: Path) -> None:
+def test_verbose_shows_it(tmp_path):
     shown = run(str(tmp_path / "run.log"), "-v")
     for source in ("from C++", "from logging", "from warnings", "for people"):
         assert source in shown
@@ -51,14 +50,14 @@ def test_verbose_shows_it(tmp_path: Path) -> None:
     assert not (tmp_path / "run.log").exists()
 
 
-def test_the_input_is_read_before_tensorflow_is_loaded() -> None:
+def test_the_input_is_read_before_tensorflow_is_loaded():
     """Loading takes seconds and prints messages, which the log of the run must get."""
     script = "import sys; sys.modules.update(tensorflow=None, tfx=None); import shardwright.pipelines.run_local"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
 
 
-def test_imports_are_quiet_unless_one_fails_unexpectedly() -> None:
+def test_imports_are_quiet_unless_one_fails_unexpectedly():
     script = (
         "import os, sys, warnings\n"
         "from shardwright.pipelines.runs.logs import quiet_libraries\n"
@@ -72,7 +71,7 @@ def test_imports_are_quiet_unless_one_fails_unexpectedly() -> None:
     assert all(shown in done.stderr for shown in ("ours", "reason", "RuntimeError: broken"))
 
 
-def test_commands_hide_the_plans_of_libraries(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_commands_hide_the_plans_of_libraries(tmp_path, monkeypatch):
     """Google's clients warn fifteen times of the end of a Python version while `compile` loads them."""
 
     def warn(*_: object) -> None:
@@ -88,9 +87,7 @@ def test_commands_hide_the_plans_of_libraries(tmp_path: Path, monkeypatch: pytes
 
 
 @pytest.mark.parametrize(("verbose", "level"), [([], "3"), (["--verbose"], None)])
-def test_tensorflow_is_told_to_be_quiet_before_a_command_loads_it(
-    monkeypatch: pytest.MonkeyPatch, verbose: list[str], level: str | None
-) -> None:
+def test_tensorflow_is_told_to_be_quiet_before_a_command_loads_it(monkeypatch, verbose, level):
     """It tells of CUDA plugins, as errors, on machines without a GPU."""
     monkeypatch.delenv("TF_CPP_MIN_LOG_LEVEL", raising=False)
     assert main(["run", "missing.yaml", *verbose]) == 2
@@ -98,7 +95,7 @@ def test_tensorflow_is_told_to_be_quiet_before_a_command_loads_it(
 
 
 @pytest.mark.parametrize("command", ["preflight", "predict", "convert"])
-def test_what_libraries_print_at_work_is_dropped(tmp_path: Path, command: str) -> None:
+def test_what_libraries_print_at_work_is_dropped(tmp_path, command):
     """TensorFlow's C++ code writes lines before it has read its log level."""
     modules = {
         "preflight": ("shardwright.pipelines.preflight.measure", "gather"),

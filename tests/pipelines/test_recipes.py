@@ -10,7 +10,7 @@ import pytest
 
 from shardwright.components.image_trainer.spec import TrainRecipe
 from shardwright.components.image_transform.transform_recipe import transform_recipe
-from shardwright.config import Config, load_config, parse_config
+from shardwright.config import load_config, parse_config
 from shardwright.errors import ConfigError
 from shardwright.ingest import ingest_recipe
 from shardwright.storage.fingerprint import canonical_json
@@ -60,7 +60,7 @@ OPTIONS: dict[str, dict[str, list[Any]]] = {
 }
 
 
-def drawn(number: int) -> dict[str, Any]:
+def drawn(number):
     """The options of a configuration, drawn from the table by a number."""
     draw = random.Random(number)
     # A few options only: with more, most configurations are refused.
@@ -71,7 +71,7 @@ def drawn(number: int) -> dict[str, Any]:
     return raw
 
 
-def recipes(config: Config) -> dict[str, Any]:
+def recipes(config):
     return {
         "ingest": json.loads(ingest_recipe(config, CLASSES)),
         "transform": json.loads(transform_recipe(config)),
@@ -79,7 +79,7 @@ def recipes(config: Config) -> dict[str, Any]:
     }
 
 
-def all_recipes() -> dict[str, Any]:
+def all_recipes():
     found = {file.stem: recipes(load_config(file)) for file in CONFIGS}
     for number in range(DRAWN):
         try:
@@ -89,7 +89,7 @@ def all_recipes() -> dict[str, Any]:
     return found
 
 
-def test_recipes_stay_the_same() -> None:
+def test_recipes_stay_the_same():
     """After a change that is meant: raise the recipe's version, then SHARDWRIGHT_RENEW_GOLDEN=1 and look at it."""
     found = all_recipes()
     assert sum(isinstance(value, dict) for value in found.values()) > DRAWN // 2
@@ -104,7 +104,7 @@ def test_recipes_stay_the_same() -> None:
 
 
 @pytest.mark.parametrize("file", CONFIGS, ids=lambda file: file.stem)
-def test_the_order_of_sections_does_not_matter(file: Path, tmp_path: Path) -> None:
+def test_the_order_of_sections_does_not_matter(file, tmp_path):
     import yaml
 
     raw = yaml.safe_load(file.read_text(encoding="utf-8"))

@@ -52,14 +52,15 @@ def test_what_does_not_fit_is_rejected_or_stops(image_input, tmp_path, capsys):
     table = tmp_path / "new.csv"
     table.write_text("Image_Label,EncodedPixels\n000.jpg_Fish,1 5\n001.jpg_Fish,1 99999\n")
     ds, out = str(tmp_path / "ds"), str(tmp_path / "new")
-    assert main(["relabel", ds, str(table), "--out", out, "--unlisted-images", "fail"]) == 1
+    call = ["relabel", "--confirmed", "other_classes", ds, str(table), "--out"]
+    assert main([*call, out, "--unlisted-images", "fail"]) == 1
     assert "4 of 6 images have no row" in capsys.readouterr().err
-    assert main(["relabel", ds, str(table), "--out", out, "--unlisted-images", "reject"]) == 0
+    assert main([*call, out, "--unlisted-images", "reject"]) == 0
     rows = ledger(out)
     assert rows["000.jpg"].status == "written"
     assert rows["001.jpg"].code == "bad_rle"
     assert rows["002.jpg"].code == "unlisted"
-    assert main(["relabel", ds, str(table), "--out", str(tmp_path / "empty"), "--unlisted-images", "empty"]) == 0
+    assert main([*call, str(tmp_path / "empty"), "--unlisted-images", "empty"]) == 0
     note = "4 of 6 images have no row in new.csv, and are written without annotations (--unlisted-images empty): 002"
     assert note in capsys.readouterr().out
     table.write_text("Image_Label,EncodedPixels\nother.jpg_Fish,1 5\n")
@@ -67,7 +68,7 @@ def test_what_does_not_fit_is_rejected_or_stops(image_input, tmp_path, capsys):
     assert "no row matches an image. Its rows name other.jpg" in capsys.readouterr().err
     assert main(["relabel", ds, str(tmp_path / "gone.csv"), "--out", str(tmp_path / "x")]) == 2
     with pytest.raises(SystemExit):
-        main(["relabel", ds, str(table), "--out", out, "--unlisted-images", "never"])
+        main([*call, out, "--unlisted-images", "never"])
 
 
 def test_a_file_of_some_images_leaves_the_others_as_they_are(image_input, tmp_path, capsys):
@@ -141,7 +142,17 @@ def test_an_image_with_too_many_masks_is_rejected_as_in_an_ingest(image_input, t
     table = tmp_path / "new.csv"
     rows = ["Image_Label,EncodedPixels", "000.jpg_Fish,1 2", "000.jpg_Flower,1 2", "001.jpg_Fish,1 2"]
     table.write_text("\n".join(rows) + "\n")
-    call = ["relabel", str(tmp_path / "ds"), str(table), "--out", str(tmp_path / "new"), "--unlisted-images", "empty"]
+    call = [
+        "relabel",
+        "--confirmed",
+        "other_classes",
+        str(tmp_path / "ds"),
+        str(table),
+        "--out",
+        str(tmp_path / "new"),
+        "--unlisted-images",
+        "empty",
+    ]
     assert main(call) == 0
     row = ledger(tmp_path / "new")["000.jpg"]
     assert (row.status, row.code) == ("rejected", "too_many_masks")
@@ -203,7 +214,17 @@ def test_a_table_that_changes_while_it_is_read_makes_no_dataset(image_input, tmp
         return found
 
     monkeypatch.setattr(relabeling, "_open", changed_behind)
-    call = ["relabel", str(tmp_path / "ds"), str(table), "--out", str(tmp_path / "new"), "--unlisted-images", "empty"]
+    call = [
+        "relabel",
+        "--confirmed",
+        "other_classes",
+        str(tmp_path / "ds"),
+        str(table),
+        "--out",
+        str(tmp_path / "new"),
+        "--unlisted-images",
+        "empty",
+    ]
     assert main(call) == 1
     assert "new.csv: the file has changed while the run was reading the input" in capsys.readouterr().err
     assert not (tmp_path / "new").exists()
@@ -227,7 +248,15 @@ def test_a_dataset_that_is_rewritten_meanwhile_makes_no_other(image_input, tmp_p
         return found
 
     monkeypatch.setattr(relabeling, "_open", replaced_behind)
-    call = ["relabel", str(tmp_path / "ds"), str(tmp_path / "new.csv"), "--out", str(tmp_path / "new")]
+    call = [
+        "relabel",
+        "--confirmed",
+        "other_classes",
+        str(tmp_path / "ds"),
+        str(tmp_path / "new.csv"),
+        "--out",
+        str(tmp_path / "new"),
+    ]
     assert main(call) == 1
     assert "does not match its hash in the manifest" in capsys.readouterr().err
     assert not (tmp_path / "new").exists()
@@ -282,3 +311,43 @@ def test_the_reason_of_images_that_disagreed_states_when(image_input, tmp_path, 
     capsys.readouterr()
     assert main([*call, "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["other_keys"] == ["001.jpg"]
+
+
+@pytest.mark.parametrize(
+    ("rows", "fact", "match"),
+    [
+        ([f"{n:03d}.jpg,Fish" for n in range(8)], "other_classes", "names Fish, and no Sugar, which the dataset has"),
+        (
+            [*(f"{n:03d}.jpg,{('Fish', 'Sugar')[n % 2]}" for n in range(8)), *(f"x{n}.jpg,Fish" for n in range(5))],
+            "absent_images",
+            "5 of 13 names are of no image: x0.jpg",
+        ),
+    ],
+    ids=["classes", "names"],
+)
+def test_annotations_of_something_else(image_input, tmp_path, rows, fact, match, capsys):
+    raw = image_input(tmp_path / "in", layout="label_csv", images=8)
+    table = tmp_path / "in/labels.csv"
+    table.write_text("\n".join(["image,label", *(f"{n:03d}.jpg,{('Fish', 'Sugar')[n % 2]}" for n in range(8))]) + "\n")
+    raw["input"].pop("classes", None)
+    raw["input"]["labels"]["multi_label"] = True
+    run(raw, tmp_path / "ds", workers=1)
+    (tmp_path / "new.csv").write_text("\n".join(["image,label", *rows]) + "\n")
+    call = ["relabel", str(tmp_path / "ds"), str(tmp_path / "new.csv"), "--out", str(tmp_path / "new")]
+    assert main(call) == 2
+    assert match in capsys.readouterr().err
+    assert not (tmp_path / "new").exists()
+    assert main([*call, "--confirmed", fact]) == 0
+
+
+def test_annotations_that_are_all_empty(image_input, tmp_path, capsys):
+    run(image_input(tmp_path / "in", layout="image_label", images=8), tmp_path / "ds", workers=1)
+    classes = ImageDataset.open(tmp_path / "ds").manifest.classes
+    rows = [f"{n:03d}.jpg_{name}," for n in range(8) for name in classes]
+    (tmp_path / "new.csv").write_text("\n".join(["Image_Label,EncodedPixels", *rows]) + "\n")
+    call = ["relabel", str(tmp_path / "ds"), str(tmp_path / "new.csv"), "--out", str(tmp_path / "new")]
+    assert main(call) == 2
+    assert "new.csv: none of 8 images has a class: all annotations are empty" in capsys.readouterr().err
+    assert not (tmp_path / "new").exists()
+    assert main([*call, "--confirmed", "no_objects"]) == 0
+    assert not any(example["image/class/label"].size for example in examples(tmp_path / "new").values())

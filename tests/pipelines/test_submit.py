@@ -68,7 +68,12 @@ def test_the_request_of_a_run(asked, capsys):
 
 
 def test_image_and_root_of_one_run(asked, capsys):
-    arguments = ["--image", "registry.example/shardwright:2.0", "--pipeline-root", "gs://other/runs"]
+    arguments = [
+        "--set",
+        "vertex.image=registry.example/shardwright:2.0",
+        "--set",
+        "vertex.pipeline_root=gs://other/runs",
+    ]
     assert main(["submit", "c.yaml", "--dry-run", *arguments, "--parameter", "data_root=gs://other/data"]) == 0
     job = json.loads(capsys.readouterr().out)["pipelineJob"]
     assert job["runtimeConfig"]["gcsOutputDirectory"] == "gs://other/runs"
@@ -322,8 +327,8 @@ def test_a_dry_run_is_advised_where_there_is_one(asked, capsys, monkeypatch, arg
         (["deliver", "c.yaml", "--machine", "N1"], "--machine: 'N1' is not a machine type"),
         (["deliver", "c.yaml", "--serving-image", "tf"], "--serving-image: 'tf' is not the name of an image"),
         (["deliver", "c.yaml", "--roll-back", "--dry-run"], "--dry-run: --roll-back needs the state of the endpoint"),
-        (["submit", "c.yaml", "--image", "shardwright"], "vertex.image: 'shardwright' is not the name"),
-        (["submit", "c.yaml", "--pipeline-root", "bucket"], "Write gs://bucket."),
+        (["submit", "c.yaml", "--set", "vertex.image=shardwright"], "vertex.image: 'shardwright' is not the name"),
+        (["submit", "c.yaml", "--set", "vertex.pipeline_root=bucket"], "Write gs://bucket."),
         (["schedule", "c.yaml", "--cron", "daily"], "vertex.schedule.cron: 'daily' has no five fields"),
         (["schedule", "c.yaml", "--delete", "--dry-run"], "--dry-run: --delete does not use it. Leave it out"),
         (["schedule", "c.yaml", "--pause", "--replace"], "--replace: --pause does not use it. Leave it out"),

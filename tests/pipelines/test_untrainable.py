@@ -1,8 +1,6 @@
 """Inputs that `run` refuses before any work, and `ingest` takes."""
 
 import dataclasses
-from pathlib import Path
-from typing import Any
 
 import pytest
 from PIL import Image
@@ -12,7 +10,7 @@ from shardwright.errors import ConfigError
 from shardwright.pipelines.graph_inputs import render_schema_file, resolve_inputs
 
 
-def given_input(root: Path, labels: dict[str, Any]) -> Any:
+def given_input(root, labels):
     (root / "images").mkdir()
     for name in ("a.png", "b.png"):
         Image.new("RGB", (8, 8)).save(root / "images" / name)
@@ -23,7 +21,7 @@ def given_input(root: Path, labels: dict[str, Any]) -> Any:
 
 
 @pytest.mark.parametrize("labels", [{"format": "none"}, {"path": "labels.csv"}])
-def test_images_without_labels_are_refused_before_any_work(tmp_path: Path, labels: dict[str, Any]) -> None:
+def test_images_without_labels_are_refused_before_any_work(tmp_path, labels):
     config = given_input(tmp_path, labels)
     message = r"input\.labels: the images have no classes.*Use `shardwright ingest`"
     file = tmp_path / "c.yaml"
@@ -33,7 +31,7 @@ def test_images_without_labels_are_refused_before_any_work(tmp_path: Path, label
     assert render_schema_file(config, file, force=False).exists()
 
 
-def test_images_without_a_class_among_others_are_refused_too(tmp_path: Path) -> None:
+def test_images_without_a_class_among_others_are_refused_too(tmp_path):
     config = given_input(tmp_path, {"path": "labels.csv"})
     (tmp_path / "labels.csv").write_text("image,label\na.png,x\n")
     config = dataclasses.replace(config, input=dataclasses.replace(config.input, unlisted_images="unlabeled"))
@@ -55,9 +53,7 @@ def test_images_without_a_class_among_others_are_refused_too(tmp_path: Path) -> 
         ),
     ],
 )
-def test_a_transform_that_does_not_fit_is_refused_before_any_work(
-    tmp_path: Path, transform: dict[str, Any], message: str
-) -> None:
+def test_a_transform_that_does_not_fit_is_refused_before_any_work(tmp_path, transform, message):
     for name in ("a", "b"):
         (tmp_path / "images" / name).mkdir(parents=True)
         Image.new("RGB", (8, 8)).save(tmp_path / "images" / name / "1.png")

@@ -1,4 +1,4 @@
-"""The table of docs/reference/cloud-settings.md: each setting of `vertex`, its place, the line that reads it there.
+"""The table of benchmarks/CLOUD_SETTINGS.md: each setting of `vertex`, its place, the line that reads it there.
 
 A row is proven: the value is found at its place, and the line is found in the installed package. A value that only the
 service reads is named by the field of its message.
@@ -21,7 +21,7 @@ from shardwright.config.json_schema import leaves
 from shardwright.pipelines.cloud.exit_task import add_email_task
 from shardwright.pipelines.compile_vertex import dataflow_options, job_of_trainer
 
-PAGE = Path(__file__).parents[2] / "docs" / "reference" / "cloud-settings.md"
+PAGE = Path(__file__).parents[2] / "benchmarks" / "CLOUD_SETTINGS.md"
 BEGIN, END = "<!-- generated: vertex -->\n", "<!-- end: vertex -->\n"
 GOLDEN = Path(__file__).parent / "golden" / "vertex.yaml"
 

@@ -2,11 +2,15 @@
 
 import argparse
 import os
+import re
 from collections.abc import Iterator
+from pathlib import Path
 
 from shardwright.pipelines.commands.catalog import ENTRIES, GROUPS
+from shardwright.pipelines.commands.documentation import address, heading_anchor
 from shardwright.pipelines.commands.parsers import Parser
 
+DOCS = Path(__file__).parents[2] / "docs"
 _HEAD = """# Command line
 
 All commands of `shardwright` with all their options. This page is generated from the code.
@@ -25,6 +29,7 @@ EXIT_CODES = {
     "0": "the command is done",
     "1": "the data, the run or the model failed a check, or a dataset is damaged",
     "2": "the call or the configuration is wrong, or a question is open",
+    "3": "of a host of a JobSet: the run that waits for it was terminated, or its task's node is gone",
     "130": "the command was interrupted with Ctrl-C",
     "143": "the training received SIGTERM and saved its state; run it again to continue",
 }
@@ -99,10 +104,9 @@ def _commands(parser: Parser, words: str = "") -> Iterator[tuple[str, Parser]]:
 
 def _section(name: str, parser: Parser) -> list[str]:
     entry = ENTRIES[name]
-    summary = f"{entry.summary[0].upper()}{entry.summary[1:]}. {entry.description}"
+    summary = _linked(f"{entry.summary[0].upper()}{entry.summary[1:]}. {entry.description}")
     actions = [action for action in parser.actions if not _COMMON & set(action.option_strings)]
-    file, _, anchor = entry.page.partition("#")
-    see = f"See [{file}]({os.path.relpath(file, 'reference')}{'#' + anchor if anchor else ''})."
+    see = _linked(f"See `{address(entry.page)}`.")
     named = [f"`{option}`" for option in _NAMED if option in parser.options]
     actions = [action for action in actions if not {*_NAMED} & {*action.option_strings}]
     rows = [_row(action) for action in sorted(actions, key=lambda one: bool(one.option_strings))]
@@ -111,11 +115,27 @@ def _section(name: str, parser: Parser) -> list[str]:
     return ["", f"## {name}", "", f"{summary} {see}", "", f"    shardwright {entry.example}", *table, *also]
 
 
+def _title(file: str, anchor: str) -> str:
+    """Returns the heading of a page, or of one of its sections."""
+    headings = re.findall(r"^#+ (.+)$", (DOCS / file).read_text(encoding="utf-8"), re.MULTILINE)
+    return next(one for one in headings if not anchor or heading_anchor(one) == anchor)
+
+
+def _linked(text: str) -> str:
+    """Returns a description with links in place of the commands that show pages."""
+
+    def link(found: re.Match[str]) -> str:
+        file, anchor = f"{found['page']}.md", found["anchor"] or ""
+        return f"[{_title(file, anchor)}]({os.path.relpath(file, 'reference')}{'#' + anchor if anchor else ''})"
+
+    return re.sub(r"`shardwright docs (?P<page>\S+?)(?: (?P<anchor>\S+?))?`", link, text)
+
+
 def _row(action: argparse.Action) -> str:
     text = (action.help or "").replace("%(default)s", str(action.default)).replace("%%", "%").replace("|", "\\|")
     needed = "required" if action.required and action.option_strings else ""
     # The help of an option without a value, or with an own default, contains what is needed.
-    plain = action.nargs == 0 or action.default in (None, argparse.SUPPRESS, [], ()) or "default" in text
+    plain = action.nargs == 0 or action.default in (None, argparse.SUPPRESS, "", [], ()) or "default" in text
     return f"| {_written(action)} | {needed or ('' if plain else f'`{action.default}`')} | {text} |"
 
 

@@ -39,7 +39,7 @@ _GOALS: dict[str, tuple[str, ...]] = {
     "run on Vertex AI": ("vertex",),
     "run on Kubeflow": ("kubeflow",),
 }
-_MACHINE, _IMAGE = "ct5lp-hightpu-4t", "europe-docker.pkg.dev/my-project/ml/shardwright:1.0"
+_MACHINE, _IMAGE = "ct5lp-hightpu-4t", "europe-docker.pkg.dev/my-project/ml/shardwright:0.1.0"
 _NUMBERS = {
     "cpu": 8,
     "max_pixels": "50MP",
@@ -64,6 +64,7 @@ _EXAMPLES: dict[str, Any] = {
     "input.labels.features": {"age": "int", "camera": "text"},
     "input.labels.key_regex": r"photo (\d+)",
     "input.labels.threshold": 128,
+    "input.labels.confirmed": ["no_objects"],
     "input.labels.rle.start": 0,
     "input.span": [7, 9],
     "input.version": 2,

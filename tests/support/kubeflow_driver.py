@@ -12,7 +12,7 @@ from decimal import ROUND_CEILING, Decimal
 # compiler/argocompiler/container.go:594 for `podMetadata`. It reads no `enabledSharedMemory`.
 READ = {
     *("pvcMount", "nodeSelector", "tolerations", "secretAsEnv", "configMapAsEnv", "imagePullSecret", "podMetadata"),
-    *("activeDeadlineSeconds", "genericEphemeralVolume", "emptyDirMounts"),
+    *("activeDeadlineSeconds", "genericEphemeralVolume", "emptyDirMounts", "securityContext"),
 }
 # The versions whose rules differ: those of Kubeflow 1.10, Kubeflow 1.11, and the current one.
 V2_5, V2_15, V2_17 = (2, 5), (2, 15), (2, 17)
@@ -39,6 +39,7 @@ RULES = {
     "a command's exit code becomes 1 of the container": ("recorded", "2.17.0"),
     "the order of tasks, inner graphs, defaults of parameters": ("recorded", _ALL),
     "attempts: same output folder, new disk": ("read", ""),
+    "the user of a pod, its capabilities and its seccomp profile, from 2.16 on": ("read", ""),
     "secrets and config maps that are missing, nodes that do not fit": ("read", ""),
     "placeholders of KFP's own container components": ("read", ""),
 }
@@ -96,11 +97,23 @@ def pod_of(component, spec, platform):
     _mount_others(settings, pod, main)
     if "imagePullSecret" in settings:
         pod["imagePullSecrets"] = [{"name": one["secretName"]} for one in settings["imagePullSecret"]]
+    if "securityContext" in settings:
+        # driver/k8s.go:749 of 2.17.0. Versions before 2.16 do not know the setting.
+        main["securityContext"] = {**settings["securityContext"], "capabilities": {"drop": ["ALL"]}}
     if "activeDeadlineSeconds" in settings:
         pod["activeDeadlineSeconds"] = int(settings["activeDeadlineSeconds"])
     assert set(settings) <= READ, "the backend ignores the others"
     metadata = {"name": component.lower(), **settings.get("podMetadata", {})}
     return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": pod}
+
+
+def secured(pod):
+    """The pod with what Kubeflow's compiler adds from 2.16 on: `security_context.go`, of templates of executors."""
+    profile = {"seccompProfile": {"type": "RuntimeDefault"}}
+    (main,) = pod["spec"]["containers"]
+    own = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}, **profile}
+    main = {**main, "securityContext": {**own, **main.get("securityContext", {})}}
+    return {**pod, "spec": {**pod["spec"], "securityContext": profile, "containers": [main]}}
 
 
 def quantity(number):

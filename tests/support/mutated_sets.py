@@ -17,7 +17,7 @@ import random
 import re
 import shutil
 import unicodedata
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -448,9 +448,91 @@ def _letters(root: Path, truth: Truth, chance: random.Random) -> Truth:
     return {re.sub(r"(?<![A-Za-z])i(\d\.jpg)$", composed + r"i\1", key): classes for key, classes in truth.items()}
 
 
+def _members(value: Any) -> Iterator[dict[str, Any]]:
+    """Each object in a JSON value."""
+    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    yield from [value] if isinstance(value, dict) else []
+    for one in inner:
+        yield from _members(one)
+
+
+def _in_json(root: Path, change: Callable[[dict[str, Any]], Any]) -> bool:
+    """Changes objects in JSON files, and lines; returns whether any was changed."""
+    changed = False
+    for path in texts(root):
+        if path.suffix in (".json", ".jsonl", ".ndjson"):
+            lines = path.read_text(encoding="utf-8").splitlines() if path.suffix != ".json" else [path.read_text()]
+            values = [json.loads(line) for line in lines]
+            for one in (one for value in values for one in _members(value)):
+                changed |= bool(change(one))
+            path.write_text("\n".join(map(json.dumps, values)) + "\n", encoding="utf-8")
+    return changed
+
+
+def _box_of(one: dict[str, Any]) -> list[float] | None:
+    """The [x, y, width, height] of a polygon or a box in pixels, as tools write them; `None` of something else."""
+    numbers = next((one[name] for name in ("points", "segmentation", "bbox") if isinstance(one.get(name), list)), None)
+    numbers = None if "categories" in one else numbers  # Lists of the boxes of an image.
+    if isinstance(numbers, list) and numbers and isinstance(numbers[0], list):
+        numbers = [number for part in numbers for number in part]
+    if "all_points_x" in one:
+        numbers = [number for pair in zip(one["all_points_x"], one["all_points_y"], strict=True) for number in pair]
+    if not numbers or not all(isinstance(number, (int, float)) for number in numbers):
+        return None
+    if "bbox" in one and len(numbers) == 4:
+        return numbers
+    across, down = numbers[::2], numbers[1::2]
+    return [min(across), min(down), max(across) - min(across), max(down) - min(down)]
+
+
+def _beside(change: Callable[[list[float]], dict[str, Any]]) -> Callable[[Path, Truth, random.Random], Truth]:
+    """Objects get another description beside their outline, which contradicts it."""
+
+    def apply(root: Path, truth: Truth, chance: random.Random) -> Truth:
+        def describe(one: dict[str, Any]) -> bool:
+            box = _box_of(one)
+            one.update(change(box) if box else {})
+            return box is not None
+
+        return {} if _in_json(root, describe) else truth
+
+    return apply
+
+
+def _exchanged(root: Path, truth: Truth, chance: random.Random) -> Truth:
+    """x and y of fractions are exchanged."""
+    changed = False
+    for path in texts(root):
+        lines = path.read_text(encoding="utf-8").splitlines()
+        if path.suffix == ".txt" and _is_of_image(path, root):
+            fields = [line.split() for line in lines]
+            pairs = [
+                [one[0], *(number for i in range(1, len(one), 2) for number in one[i : i + 2][::-1])] for one in fields
+            ]
+            path.write_text("\n".join(map(" ".join, pairs)) + "\n", encoding="utf-8")
+            changed = True
+        elif "XMin" in lines[0] and "Box" not in lines[0]:
+            path.write_text("\n".join([lines[0].replace("X", "@").replace("Y", "X").replace("@", "Y"), *lines[1:]]))
+            changed = True
+
+    def swap(one: dict[str, Any]) -> bool:
+        if "xMin" in one:
+            one["xMin"], one["yMin"], one["xMax"], one["yMax"] = one["yMin"], one["xMin"], one["yMax"], one["xMax"]
+        return "xMin" in one
+
+    return {} if _in_json(root, swap) or changed else truth
+
+
+BESIDE = "outline than the box|areas of"
 SIZES = r"\d+x\d+ \(height x width\)|has \d+x\d+|beyond|turned|outside|column by column"
 CUT = "not JSON|not XML|has no length|have no row|states a split|numbers; it needs"
 ALWAYS = frozenset((RIGHT,))
+
+
+def _contradicted(drawn: Drawn) -> frozenset[str]:
+    return STOPS if drawn.format in ("coco_json", "datumaro", "via_json", "panoptic") else ANY
+
+
 MUTATIONS: dict[str, Mutation] = {
     "nothing": Mutation(_none, lambda drawn: ALWAYS),
     "every image halved": Mutation(
@@ -485,6 +567,13 @@ MUTATIONS: dict[str, Mutation] = {
     "rows twice": Mutation(_rows_twice, cause="both annotations|twice|another one"),
     "rows in another order": Mutation(_rows_shuffled, lambda drawn: ALWAYS),
     "the header gone": Mutation(_header_gone, lambda drawn: ANY, cause="header|first line|column_1"),
+    "a box beside that is elsewhere": Mutation(
+        _beside(lambda box: {"bbox": [box[0] + 9, box[1] + 9, box[2], box[3]], "area": 0}), _contradicted, cause=BESIDE
+    ),
+    "an area beside that is four times as large": Mutation(
+        _beside(lambda box: {"bbox": box, "area": 4 * box[2] * box[3] + 1 + box[0]}), _contradicted, cause=BESIDE
+    ),
+    "x and y exchanged": Mutation(_exchanged, cause="Are x and y exchanged"),
     "one image is HTML": Mutation(_broken_image, pictures=True, cause="HTML|cannot be read"),
 }
 COMBINATIONS = [

@@ -162,7 +162,8 @@ def cars(root):
             rows.append(f"{key},{left},{top},{right},{bottom},{1 + i % 2}")
         layouts.lines(root / f"anno_{part}.csv", *rows)
     layouts.lines(root / "names.csv", "AM General Hummer", "Acura RL")
-    return {f"0{p}00{i}.jpg": {str(1 + i % 2): None} for p in range(2) for i in range(COUNT)}
+    kinds = ("AM General Hummer", "Acura RL")
+    return {f"0{p}00{i}.jpg": {kinds[i % 2]: None} for p in range(2) for i in range(COUNT)}
 
 
 def dogs(root):

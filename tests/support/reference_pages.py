@@ -404,7 +404,7 @@ task: segmentation
 input: {images: train_images, labels: {path: train.csv}}
 transform: {size: [352, 544]}
 \"""
-steps = plain_components("europe-docker.pkg.dev/my-project/ml/shardwright:1.0")
+steps = plain_components("europe-docker.pkg.dev/my-project/ml/shardwright:0.1.0")
 
 
 @dsl.pipeline(name="clouds")

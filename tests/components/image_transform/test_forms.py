@@ -36,27 +36,27 @@ MakeDataset = Callable[..., Path]
 SIZE = (20, 30)
 
 
-def transformed(source: Path, root: Path, **transform: Any) -> Path:
+def transformed(source, root, **transform):
     size = {} if transform.get("resize") == "keep" else {"size": list(SIZE)}
     document = {"input": {"images": "x"}, "transform": {**size, **transform}, "rejects": {"max_fraction": 0.5}}
     config = parse_config(document, base=".")
     return transform_shards(config, source, root)
 
 
-def records_of(dataset: Path) -> list[bytes]:
+def records_of(dataset):
     return [record for _, record in ImageDataset.open(dataset).records("train")]
 
 
-def examples_of(dataset: Path) -> list[dict[str, Any]]:
+def examples_of(dataset):
     return [decode_example(record) for record in records_of(dataset)]
 
 
-def batch(dataset: Path) -> tuple[Any, Any]:
+def batch(dataset):
     return next(iter(load(dataset, "train", 4, normalize="none").as_numpy_iterator()))
 
 
 @pytest.fixture(scope="module")
-def clouds(small_dataset: MakeDataset, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def clouds(small_dataset, tmp_path_factory):
     """Photographs of several sizes, with masks, a text and a number."""
     return small_dataset(
         tmp_path_factory.mktemp("clouds"),
@@ -68,7 +68,7 @@ def clouds(small_dataset: MakeDataset, tmp_path_factory: pytest.TempPathFactory)
 
 
 @pytest.fixture(scope="module")
-def served(clouds: Path) -> Callable[[str], Any]:
+def served(clouds):
     """The input of an exported model's layers, by policy: the serving signature of a model that returns its input."""
     encoded = tf.constant([e["image/encoded"][0] for e in examples_of(clouds)])
     config = build.config(loader={"normalize": "none"})
@@ -87,7 +87,7 @@ def served(clouds: Path) -> Callable[[str], Any]:
 
 
 @pytest.fixture(scope="module")
-def flowers(small_dataset: MakeDataset, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def flowers(small_dataset, tmp_path_factory):
     classes = ("daisy", "rose", "tulip")
     root = tmp_path_factory.mktemp("flowers")
     return small_dataset(root, task="classification", classes=classes, counts={"train": [4]}, image_format="jpeg")
@@ -95,9 +95,7 @@ def flowers(small_dataset: MakeDataset, tmp_path_factory: pytest.TempPathFactory
 
 @pytest.mark.parametrize("policy", POLICIES)
 @pytest.mark.parametrize("encoding", ["jpeg", "png", "tensor", "raw"])
-def test_the_loader_gives_what_is_served(
-    clouds: Path, served: Callable[[str], Any], tmp_path: Path, encoding: str, policy: str
-) -> None:
+def test_the_loader_gives_what_is_served(clouds, served, tmp_path, encoding, policy):
     """Exact where the encoding is lossless, within one JPEG round trip otherwise; masks are always the same."""
     out = transformed(clouds, tmp_path, encoding=encoding, resize=policy, quality=95, chroma=444)
     images, masks = batch(out)
@@ -119,7 +117,7 @@ def test_the_loader_gives_what_is_served(
         assert example["image/format"] == [encoding.encode()]
 
 
-def test_others_parse_tensors_and_raw_bytes(clouds: Path, served: Callable[[str], Any], tmp_path: Path) -> None:
+def test_others_parse_tensors_and_raw_bytes(clouds, served, tmp_path):
     expected = served("stretch").astype(np.uint8)
     for encoding in ("tensor", "raw"):
         out = transformed(clouds, tmp_path / encoding, encoding=encoding)
@@ -133,7 +131,7 @@ def test_others_parse_tensors_and_raw_bytes(clouds: Path, served: Callable[[str]
             np.testing.assert_array_equal(found, image)
 
 
-def test_options_of_jpeg(clouds: Path, tmp_path: Path) -> None:
+def test_options_of_jpeg(clouds, tmp_path):
     plain, small, best = (
         transformed(clouds, tmp_path / name, **options)
         for name, options in (
@@ -149,7 +147,7 @@ def test_options_of_jpeg(clouds: Path, tmp_path: Path) -> None:
     np.testing.assert_array_equal(batch(small)[0], batch(plain)[0])
 
 
-def test_masks_as_png(clouds: Path, tmp_path: Path) -> None:
+def test_masks_as_png(clouds, tmp_path):
     drawn, runs = (transformed(clouds, tmp_path / masks, masks=masks) for masks in ("png", "rle"))
     for one, other in zip(batch(drawn), batch(runs), strict=True):
         np.testing.assert_array_equal(one, other)
@@ -159,7 +157,7 @@ def test_masks_as_png(clouds: Path, tmp_path: Path) -> None:
     assert mask.sum() == example["image/segmentation/Fish/area"][0]
 
 
-def test_tfds_readers_read_masks(clouds: Path, tmp_path: Path) -> None:
+def test_tfds_readers_read_masks(clouds, tmp_path):
     out, plain = (transformed(clouds, tmp_path / preset, preset=preset) for preset in ("tfds", "tf_vision"))
     spec = {
         "image": tf.io.FixedLenFeature([], tf.string),
@@ -178,7 +176,7 @@ def test_tfds_readers_read_masks(clouds: Path, tmp_path: Path) -> None:
         np.testing.assert_array_equal(one, other)
 
 
-def test_readers_of_model_garden_read_our_own_names(flowers: Path, clouds: Path, tmp_path: Path) -> None:
+def test_readers_of_model_garden_read_our_own_names(flowers, clouds, tmp_path):
     """The decoders of its classification inputs, of one label and of several (official/vision/dataloaders)."""
     image = {"image/encoded": tf.io.FixedLenFeature((), tf.string, default_value="")}
     one = {**image, "image/class/label": tf.io.FixedLenFeature((), tf.int64, default_value=-1)}
@@ -194,7 +192,7 @@ def test_readers_of_model_garden_read_our_own_names(flowers: Path, clouds: Path,
         assert labels.values.numpy().tolist() == shown
 
 
-def test_kaggle_readers_read_flowers(flowers: Path, tmp_path: Path) -> None:
+def test_kaggle_readers_read_flowers(flowers, tmp_path):
     out = transformed(flowers, tmp_path, preset="kaggle_flowers", labels="one_hot")
     spec = {
         "image": tf.io.FixedLenFeature([], tf.string),
@@ -215,7 +213,7 @@ def test_kaggle_readers_read_flowers(flowers: Path, tmp_path: Path) -> None:
     assert sorted(batch(out)[1].tolist()) == [0, 0, 1, 2]
 
 
-def test_kagglers_read_run_lengths_as_text_and_our_loader_reports_why_it_does_not(clouds: Path, tmp_path: Path) -> None:
+def test_kagglers_read_run_lengths_as_text_and_our_loader_reports_why_it_does_not(clouds, tmp_path):
     out, plain = (transformed(clouds, tmp_path / preset, preset=preset) for preset in ("rle_text", "tf_vision"))
     name = "image/segmentation/Sugar/rle_text"
     for record, ours in zip(records_of(out), examples_of(plain), strict=True):
@@ -226,7 +224,7 @@ def test_kagglers_read_run_lengths_as_text_and_our_loader_reports_why_it_does_no
         load(out, "train", 4)
 
 
-def test_kept_images_keep_their_pixels(clouds: Path, tmp_path: Path) -> None:
+def test_kept_images_keep_their_pixels(clouds, tmp_path):
     out = transformed(clouds, tmp_path, resize="keep", encoding="png")
     for before, after in zip(examples_of(clouds), examples_of(out), strict=True):
         image = tf_ops.decode(before["image/encoded"][0])
@@ -236,7 +234,7 @@ def test_kept_images_keep_their_pixels(clouds: Path, tmp_path: Path) -> None:
         np.testing.assert_array_equal(after[name], before[name])
 
 
-def test_what_cannot_be_decoded_is_rejected_with_a_row(small_dataset: MakeDataset, tmp_path: Path) -> None:
+def test_what_cannot_be_decoded_is_rejected_with_a_row(small_dataset, tmp_path):
     def change(number: int, example: dict[str, Any]) -> dict[str, Any]:
         if number == 3:
             return {**example, "image/encoded": b"no image at all"}
@@ -259,14 +257,14 @@ def test_what_cannot_be_decoded_is_rejected_with_a_row(small_dataset: MakeDatase
     assert next(load(out, "train", 8).as_numpy_iterator())[0].shape[0] == 3
 
 
-def test_too_many_rejects_stop_it(small_dataset: MakeDataset, tmp_path: Path) -> None:
+def test_too_many_rejects_stop_it(small_dataset, tmp_path):
     source = small_dataset(tmp_path / "in", counts={"train": [16]}, change=without_pixels(set(range(11))))
     with pytest.raises(CheckFailed, match=r"11 of 16 inputs were rejected, 8 are allowed .*undecodable 11"):
         transformed(source, tmp_path)
     assert not (tmp_path / "out").exists()
 
 
-def test_presets_that_do_not_fit_are_refused(clouds: Path, flowers: Path, tmp_path: Path) -> None:
+def test_presets_that_do_not_fit_are_refused(clouds, flowers, tmp_path):
     with pytest.raises(ConfigError, match=r"transform\.preset: kaggle_flowers stores one class"):
         transformed(clouds, tmp_path, preset="kaggle_flowers")
     with pytest.raises(ConfigError, match=r"transform\.preset: rle_text stores masks"):
@@ -283,7 +281,7 @@ def test_presets_that_do_not_fit_are_refused(clouds: Path, flowers: Path, tmp_pa
         transformed(renamed, tmp_path / "again")
 
 
-def test_a_recipe_is_read_as_it_was_written() -> None:
+def test_a_recipe_is_read_as_it_was_written():
     options = {"encoding": "png", "optimize": True, "labels": "one_hot", "text": {"a": {"output": "ids", "length": 3}}}
     config = build.config(transform=options)
     assert read_recipe(transform_recipe(config))[0] == config.transform.effective(config.task)
@@ -297,7 +295,7 @@ def test_a_recipe_is_read_as_it_was_written() -> None:
     }
 
 
-def test_after_a_kill_the_same_bytes(small_dataset: MakeDataset, tmp_path: Path) -> None:
+def test_after_a_kill_the_same_bytes(small_dataset, tmp_path):
     source = small_dataset(tmp_path / "in", counts={"train": [1, 2, 2]})
     recipe = transform_recipe(build.config(transform={"size": [20, 30]}))
     killed_transform(str(source), str(tmp_path / "resumed/staging"), recipe)

@@ -1,7 +1,6 @@
 """The whole component: texts, labels and kept sizes in the graph; statistics and schema that TFX's components take."""
 
 from collections import Counter
-from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -34,13 +33,13 @@ OTHERS = {"image/a/text": {"vocabulary": 4, "output": "ids", "length": 6}}
 SPLITS = ["eval", "train"]
 
 
-def texts_of(number: int) -> list[bytes]:
+def texts_of(number):
     random = np.random.default_rng(number)
     return [" ".join(random.choice(WORDS, 5)).encode() + b", 7!" for _ in range(number % 3)]
 
 
 @pytest.fixture(scope="module")
-def done(small_dataset: Callable[..., Path], tmp_path_factory: pytest.TempPathFactory) -> SimpleNamespace:
+def done(small_dataset, tmp_path_factory):
     """Captioned images of several sizes, which they keep; captions as counts."""
     root = tmp_path_factory.mktemp("captioned")
     source = small_dataset(
@@ -80,11 +79,11 @@ def done(small_dataset: Callable[..., Path], tmp_path_factory: pytest.TempPathFa
     return SimpleNamespace(source=source, root=root, **made)
 
 
-def records_of(dataset: Any, split: str) -> list[bytes]:
+def records_of(dataset, split):
     return [record for _, record in ImageDataset.open(dataset).records(split)]
 
 
-def test_counts_are_read_sparsely(done: SimpleNamespace) -> None:
+def test_counts_are_read_sparsely(done):
     vocabulary = tft.TFTransformOutput(done.transform_graph.uri).vocabulary_by_name("vocabulary_image_caption_text")
     words = [word.decode() for word in vocabulary]
     totals = Counter(
@@ -104,7 +103,7 @@ def test_counts_are_read_sparsely(done: SimpleNamespace) -> None:
             assert counts == [tokens.count(word) for word in words]
 
 
-def test_the_graph_makes_of_raw_inputs_what_is_stored(done: SimpleNamespace) -> None:
+def test_the_graph_makes_of_raw_inputs_what_is_stored(done):
     graph = tft.TFTransformOutput(done.transform_graph.uri)
     before = [decode_example(record) for record in records_of(done.source, "train")]
     after = [decode_example(record) for record in records_of(done.transformed_examples.uri, "train")]
@@ -129,7 +128,7 @@ def test_the_graph_makes_of_raw_inputs_what_is_stored(done: SimpleNamespace) -> 
         np.testing.assert_array_equal(tf_ops.parse_tensor(data), tf_ops.decode(example["image/encoded"][0]))
 
 
-def test_ids_are_those_of_the_words(done: SimpleNamespace) -> None:
+def test_ids_are_those_of_the_words(done):
     graph = tft.TFTransformOutput(done.transform_graph.uri)
     spec = {"image/a/text/ids": tf.io.FixedLenFeature([6], tf.int64)}
     words = [word.decode() for word in graph.vocabulary_by_name("vocabulary_image_a_text")]
@@ -142,7 +141,7 @@ def test_ids_are_those_of_the_words(done: SimpleNamespace) -> None:
             assert found == [*(words.index(w) + 2 if w in words else 1 for w in tokens), *[0] * 6][:6]
 
 
-def test_kept_sizes_are_recorded_and_refused_by_the_loader(done: SimpleNamespace) -> None:
+def test_kept_sizes_are_recorded_and_refused_by_the_loader(done):
     figures = dataset_statistics(done.transformed_examples.uri)
     assert figures["size"] is None
     images = [
@@ -155,7 +154,7 @@ def test_kept_sizes_are_recorded_and_refused_by_the_loader(done: SimpleNamespace
         load(done.transformed_examples.uri, "train", 2)
 
 
-def test_tfx_takes_statistics_and_schema(done: SimpleNamespace) -> None:
+def test_tfx_takes_statistics_and_schema(done):
     schema = tfdv.load_schema_text(str(Path(done.post_transform_schema.uri, "schema.pbtxt")))
     stored = ImageDataset.open(done.transformed_examples.uri).manifest.features
     assert {feature.name for feature in schema.feature} == set(stored)

@@ -7,7 +7,6 @@ from collections.abc import Callable
 from functools import cache, partial
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
 import numpy as np
 import pytest
@@ -21,7 +20,7 @@ from shardwright import loader
 from shardwright.components.image_transform import component, executor, rewrite
 from shardwright.components.image_transform import transform_plan as planning
 from shardwright.components.image_transform.transform_recipe import read_recipe, transform_recipe
-from shardwright.config import Config, parse_config
+from shardwright.config import parse_config
 from shardwright.dataset.reader import ImageDataset
 from shardwright.errors import CheckFailed, DatasetError
 from shardwright.images import tf_ops
@@ -36,16 +35,16 @@ pytestmark = pytest.mark.slow
 MakeDataset = Callable[..., Path]
 
 
-def recipe_of(rejects: float = 0.01, **transform: object) -> str:
+def recipe_of(rejects=0.01, **transform):
     return transform_recipe(config_of(rejects, **transform))
 
 
-def config_of(rejects: float = 0.01, **transform: object) -> Config:
+def config_of(rejects=0.01, **transform):
     raw = {"input": {"images": "x"}, "transform": {"size": [20, 30], **transform}, "rejects": {"max_fraction": rejects}}
     return parse_config(raw, base=".")
 
 
-def run(source: Path, root: Path, recipe: str, *beam_args: str) -> SimpleNamespace:
+def run(source, root, recipe, *beam_args):
     """Runs the executor as TFX does: with artifacts, and output folders that exist."""
     examples, schema = standard_artifacts.Examples(), standard_artifacts.Schema()
     examples.uri, schema.uri = str(source), str(root / "schema")
@@ -77,18 +76,18 @@ def run(source: Path, root: Path, recipe: str, *beam_args: str) -> SimpleNamespa
     )
 
 
-def examples_of(dataset: Path, split: str) -> list[dict[str, Any]]:
+def examples_of(dataset, split):
     return [decode_example(record) for _, record in ImageDataset.open(dataset).records(split)]
 
 
-def contents(folder: Path) -> dict[str, bytes]:
+def contents(folder):
     """All files but the SavedModel: TensorFlow numbers its functions by what the process traced before."""
     files = (f for f in sorted(folder.rglob("*")) if f.is_file() and "transform_fn" not in f.parts)
     return {str(f.relative_to(folder)): f.read_bytes() for f in files}
 
 
 @pytest.fixture(scope="module")
-def clouds(small_dataset: MakeDataset, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def clouds(small_dataset, tmp_path_factory):
     """Images of several sizes, with a feature that the transform knows nothing of."""
     return small_dataset(
         tmp_path_factory.mktemp("clouds"),
@@ -99,7 +98,7 @@ def clouds(small_dataset: MakeDataset, tmp_path_factory: pytest.TempPathFactory)
 
 
 @pytest.fixture(scope="module")
-def transformed(clouds: Path, tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], SimpleNamespace]:
+def transformed(clouds, tmp_path_factory):
     """Runs the component by a policy, once."""
 
     @cache
@@ -112,12 +111,12 @@ def transformed(clouds: Path, tmp_path_factory: pytest.TempPathFactory) -> Calla
 
 
 @pytest.fixture(scope="module")
-def done(transformed: Callable[[str], SimpleNamespace]) -> SimpleNamespace:
+def done(transformed):
     """By the policy that does most; stretch is that of whole pipelines, and test_forms.py tries all of them."""
     return transformed("letterbox")
 
 
-def test_records_are_the_resized_images_with_their_masks(clouds: Path, done: SimpleNamespace) -> None:
+def test_records_are_the_resized_images_with_their_masks(clouds, done):
     assert [s.records for s in ImageDataset.open(done.examples).manifest.shards] == [2, 0, 4, 3]
     lost = 0
     for split in ("train", "eval"):
@@ -150,7 +149,7 @@ def test_records_are_the_resized_images_with_their_masks(clouds: Path, done: Sim
     assert manifest.parent == ImageDataset.open(clouds).manifest.digest
 
 
-def test_statistics_equal_numpy(done: SimpleNamespace) -> None:
+def test_statistics_equal_numpy(done):
     after = examples_of(done.examples, "train")
     values = np.concatenate(
         [np.asarray(Image.open(io.BytesIO(e["image/encoded"][0]))).reshape(-1, 3) for e in after]
@@ -169,7 +168,7 @@ def test_statistics_equal_numpy(done: SimpleNamespace) -> None:
     assert loader.dataset_statistics(done.examples) == found
 
 
-def test_the_graph_serves_raw_bytes(done: SimpleNamespace, clouds: Path) -> None:
+def test_the_graph_serves_raw_bytes(done, clouds):
     graph = tft.TFTransformOutput(str(done.graph))
     assert graph.raw_feature_spec()["image/encoded"] == tf.io.FixedLenFeature([], tf.string)
     encoded = [e["image/encoded"][0] for e in examples_of(clouds, "train")]
@@ -188,7 +187,7 @@ def test_the_graph_serves_raw_bytes(done: SimpleNamespace, clouds: Path) -> None
     np.testing.assert_array_equal(concrete(tf.constant(encoded[:1])), stored[:1])
 
 
-def test_the_loader_reads_it(done: SimpleNamespace) -> None:
+def test_the_loader_reads_it(done):
     images, masks = next(loader.load(done.examples, "train", 7, normalize="dataset").as_numpy_iterator())
     assert images.shape == (7, 20, 30, 3)
     np.testing.assert_allclose(images.mean(axis=(0, 1, 2)), 0, atol=1e-3)
@@ -196,7 +195,7 @@ def test_the_loader_reads_it(done: SimpleNamespace) -> None:
     assert masks.any(axis=(0, 1, 2)).all()
 
 
-def test_the_artifacts_have_their_properties(done: SimpleNamespace, clouds: Path) -> None:
+def test_the_artifacts_have_their_properties(done, clouds):
     assert artifact_utils.decode_split_names(done.artifact.split_names) == ["eval", "test", "train"]
     assert done.artifact.get_string_custom_property("payload_format") == "FORMAT_TF_EXAMPLE"
     assert not done.artifact.get_string_custom_property("file_format")
@@ -208,7 +207,7 @@ def test_the_artifacts_have_their_properties(done: SimpleNamespace, clouds: Path
     assert all(f.name.endswith(".tfrecord") for f in done.examples.glob("Split-*/*"))
 
 
-def test_classification(small_dataset: MakeDataset, tmp_path: Path) -> None:
+def test_classification(small_dataset, tmp_path):
     source = small_dataset(tmp_path / "in", task="classification", classes=("daisy", "rose"))
     done = run(source, tmp_path / "out", recipe_of(labels="one_hot"))
     figures = loader.dataset_statistics(done.graph)
@@ -233,18 +232,13 @@ def test_classification(small_dataset: MakeDataset, tmp_path: Path) -> None:
     assert sorted(loaded.tolist()) == sorted(labels)
 
 
-def test_a_train_split_without_images_stops_it(small_dataset: MakeDataset, tmp_path: Path) -> None:
+def test_a_train_split_without_images_stops_it(small_dataset, tmp_path):
     source = small_dataset(tmp_path / "in", counts={"train": [2], "eval": [2]}, change=without_pixels({2, 3}))
     with pytest.raises(CheckFailed, match=r"'train' has no image left to train on: 2 were rejected(.|\n)*undecodable"):
         run(source, tmp_path / "out", recipe_of())
 
 
-def test_finished_shards_are_used_again(
-    clouds: Path,
-    transformed: Callable[[str], SimpleNamespace],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_finished_shards_are_used_again(clouds, transformed, tmp_path, monkeypatch):
     fresh = transformed("letterbox")
     monkeypatch.setenv("SHARDWRIGHT_STAGING", str(tmp_path / "staging"))
     recipe = recipe_of(resize="letterbox", encoding="png")
@@ -267,13 +261,13 @@ def test_finished_shards_are_used_again(
     assert not Path(staging.root).exists()
 
 
-def test_an_input_that_is_no_dataset_is_refused(tmp_path: Path) -> None:
+def test_an_input_that_is_no_dataset_is_refused(tmp_path):
     (tmp_path / "in").mkdir()
     with pytest.raises(DatasetError, match=r"has no records"):
         run(tmp_path / "in", tmp_path / "out", recipe_of())
 
 
-def test_the_recipe_holds_what_changes_bytes() -> None:
+def test_the_recipe_holds_what_changes_bytes():
     assert json.loads(recipe_of(quality=80)) == {
         "code": 2, "encoding": "jpeg", "max_rejects": 0.01, "quality": 80, "resize": "stretch", "size": [20, 30]
     }  # fmt: skip
@@ -283,7 +277,7 @@ def test_the_recipe_holds_what_changes_bytes() -> None:
         read_recipe(old)
 
 
-def test_the_component_has_its_channels() -> None:
+def test_the_component_has_its_channels():
     from tfx.types import channel_utils
 
     examples, schema = standard_artifacts.Examples(), standard_artifacts.Schema()

@@ -1,7 +1,5 @@
 """The image options of an ingest, and those that serving cannot repeat."""
 
-from typing import Any
-
 import pytest
 
 from shardwright.components.image_transform.transform_recipe import ingest_image_options
@@ -23,7 +21,7 @@ from shardwright.errors import ConfigError
         ({"unsupported_formats": "png", "chroma": 422}, {"unsupported_formats": "png", "chroma": 422}),
     ],
 )
-def test_only_options_that_change_pixels_are_returned(images: dict[str, Any], wanted: dict[str, Any]) -> None:
+def test_only_options_that_change_pixels_are_returned(images, wanted):
     assert ingest_image_options({"images": images}) == wanted
 
 
@@ -37,6 +35,6 @@ def test_only_options_that_change_pixels_are_returned(images: dict[str, Any], wa
         {"unsupported_formats": "jpeg"},
     ],
 )
-def test_a_chroma_that_no_op_writes_is_refused(step: dict[str, Any]) -> None:
+def test_a_chroma_that_no_op_writes_is_refused(step):
     with pytest.raises(ConfigError, match=r"images\.chroma: 422 cannot be served.*encode_jpeg.*444 and 420"):
         ingest_image_options({"images": {**step, "chroma": 422}})

@@ -3,10 +3,7 @@
 import json
 import shutil
 import sys
-from collections.abc import Callable, Iterator
 from functools import partial
-from pathlib import Path
-from typing import Any
 
 import build
 import pytest
@@ -49,16 +46,14 @@ class JobService:
 
 
 @pytest.fixture
-def job_service() -> Iterator[JobService]:
+def job_service():
     service = JobService()
     yield service
     service.stop()
 
 
 @pytest.mark.parametrize("environment", [["--environment_type=LOOPBACK"], SUBPROCESS], ids=["loopback", "process"])
-def test_image_example_gen(
-    job_service: JobService, environment: list[str], image_input: Callable[..., Any], tmp_path: Path, monkeypatch: Any
-) -> None:
+def test_image_example_gen(job_service, environment, image_input, tmp_path, monkeypatch):
     raw = {**image_input(tmp_path / "in", images=8), "shards": {"records": 3}}
     run(raw, tmp_path / "cli")
     properties = parameters(parse_config(raw, base="/"), monkeypatch, tmp_path / "staging")
@@ -67,9 +62,7 @@ def test_image_example_gen(
     assert job_service.jobs == 1
 
 
-def test_image_transform(
-    job_service: JobService, small_dataset: Callable[..., Path], tmp_path: Path, monkeypatch: Any
-) -> None:
+def test_image_transform(job_service, small_dataset, tmp_path, monkeypatch):
     source = small_dataset(tmp_path / "in", counts={"train": [2, 1], "eval": [1]})
     config = build.config(transform={"size": [20, 30]})
     # Only shards and statistics are given to the runner; the graph of the first run is good for the second.

@@ -3,7 +3,6 @@
 import dataclasses
 import io
 import struct
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -40,14 +39,14 @@ ORIENTATIONS = range(1, 9)
 ORIENTATION = tf.function(exif_orientation, input_signature=[tf.TensorSpec([], tf.string)])
 
 
-def little(orientation: int, tag: int = 0x0112, kind: int = 3, count: int = 1) -> bytes:
+def little(orientation, tag=274, kind=3, count=1):
     """A little-endian block with another value before the orientation."""
     entries = [(0x0100, 3, 1, 77), (tag, kind, count, orientation)]
     packed = b"".join(struct.pack("<HHII", *entry) for entry in entries)
     return b"II*\0" + struct.pack("<IH", 8, len(entries)) + packed + bytes(4)
 
 
-def photograph(kind: str, block: bytes = b"", seed: int = 0, size: tuple[int, int] = (37, 50)) -> bytes:
+def photograph(kind, block=b"", seed=0, size=(37, 50)):
     """Smooth, not symmetric, of colors."""
     noise = np.random.default_rng(seed).integers(0, 256, (4, 5, 3), dtype=np.uint8)
     image = Image.fromarray(noise).resize(size[::-1], Image.Resampling.BICUBIC)
@@ -57,12 +56,12 @@ def photograph(kind: str, block: bytes = b"", seed: int = 0, size: tuple[int, in
     return file.getvalue()
 
 
-def pixels_of(file: bytes) -> Any:
+def pixels_of(file):
     return np.asarray(Image.open(io.BytesIO(file)).convert("RGB"), int)
 
 
 @pytest.mark.parametrize("kind", ["jpeg", "png"])
-def test_the_orientation_is_found_where_the_ingest_finds_it(kind: str) -> None:
+def test_the_orientation_is_found_where_the_ingest_finds_it(kind):
     blocks = [*map(only_orientation, ORIENTATIONS), *map(little, ORIENTATIONS), little(6, kind=4)]
     blocks += [little(9), little(0), little(6, tag=0x0113), little(6, kind=1), little(6, count=2), b"II*\0", b"no TIFF"]
     for block in blocks:
@@ -77,7 +76,7 @@ def test_the_orientation_is_found_where_the_ingest_finds_it(kind: str) -> None:
 
 @tries(150)
 @given(st.sampled_from([only_orientation(6), little(3)]), st.data())
-def test_damaged_blocks_are_read_alike(block: bytes, data: Any) -> None:
+def test_damaged_blocks_are_read_alike(block, data):
     spoilt = bytearray(block)
     for _ in range(data.draw(st.integers(1, 3))):
         spoilt[data.draw(st.integers(0, len(block) - 1))] = data.draw(st.sampled_from([0, 1, 3, 8, 0x12, 0xFF]))
@@ -88,7 +87,7 @@ def test_damaged_blocks_are_read_alike(block: bytes, data: Any) -> None:
 
 @tries(60)
 @given(st.binary(max_size=60), st.booleans())
-def test_any_bytes_have_an_orientation(data: bytes, jpeg: bool) -> None:
+def test_any_bytes_have_an_orientation(data, jpeg):
     start = b"\xff\xd8\xff\xe1\0\x30Exif\0\0II*\0" if jpeg else b"\x89PNG\r\n\x1a\n\0\0\0\x20eXIfMM\0*"
     assert ORIENTATION(start + data).numpy() in ORIENTATIONS
     assert ORIENTATION(data).numpy() in ORIENTATIONS
@@ -105,7 +104,7 @@ def test_any_bytes_have_an_orientation(data: bytes, jpeg: bool) -> None:
     ],
 )
 @pytest.mark.parametrize("kind", ["jpeg", "png"])
-def test_the_ingests_steps_are_repeated(kind: str, options: dict[str, Any]) -> None:
+def test_the_ingests_steps_are_repeated(kind, options):
     images = build.config(images=options).images
     repeat = tf.function(
         lambda data: as_ingested(data, ingest_image_options({"images": options})),
@@ -137,7 +136,7 @@ CONVERTED = [
 
 
 @pytest.mark.parametrize("options", CONVERTED)
-def test_files_of_other_formats_are_converted_as_the_ingest_has_converted_them(options: dict[str, Any]) -> None:
+def test_files_of_other_formats_are_converted_as_the_ingest_has_converted_them(options):
     images = images_config(options)
     repeat = tf.function(
         lambda data: as_ingested(data, ingest_image_options({"images": options})),
@@ -167,7 +166,7 @@ def test_files_of_other_formats_are_converted_as_the_ingest_has_converted_them(o
     assert servable(jpeg, images)[0] == jpeg
 
 
-def test_what_the_ingest_leaves_alone_is_not_touched() -> None:
+def test_what_the_ingest_leaves_alone_is_not_touched():
     assert ingest_image_options({}) == ingest_image_options({"images": {"quality": 80, "verify": "full"}}) == {}
     data = photograph("jpeg", only_orientation(6))
     assert as_ingested(data, {}) == data
@@ -176,7 +175,7 @@ def test_what_the_ingest_leaves_alone_is_not_touched() -> None:
     assert ImagesConfig().orientation == "keep"
 
 
-def test_turned_images_are_served_as_they_were_trained_on(tmp_path: Path) -> None:
+def test_turned_images_are_served_as_they_were_trained_on(tmp_path):
     """The same files through ingest, transform and loader; through the serving signature; through the graph."""
     policy = "letterbox"
     (tmp_path / "images").mkdir()

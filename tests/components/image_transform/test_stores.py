@@ -1,9 +1,6 @@
 """ImageTransform between buckets: input, staging and artifacts on an object store, workers on other machines."""
 
 import tempfile
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
 
 import build
 import pytest
@@ -11,7 +8,7 @@ import tensorflow as tf
 import tensorflow_transform as tft
 from killed_transform import killed_transform
 from object_stores import running_stores
-from tfx.types import Artifact, standard_artifacts
+from tfx.types import standard_artifacts
 
 from shardwright.components.image_transform import executor
 from shardwright.components.image_transform.transform_recipe import transform_recipe
@@ -30,7 +27,7 @@ RECIPE = transform_recipe(build.config(transform={"size": [20, 30], "text": {"si
 PROCESSES = ["--runner=DirectRunner", "--direct_running_mode=multi_processing", "--direct_num_workers=2"]
 
 
-def run(source: str, root: str, *options: str) -> dict[str, Artifact]:
+def run(source, root, *options):
     """Runs the executor; `source` and `root` are folders or URLs."""
     examples = standard_artifacts.Examples()
     examples.uri = source
@@ -45,7 +42,7 @@ def run(source: str, root: str, *options: str) -> dict[str, Artifact]:
 
 
 @pytest.fixture(scope="module")
-def given(small_dataset: Callable[..., Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
+def given(small_dataset, tmp_path_factory):
     """A dataset of five shards with a text for each image."""
     return small_dataset(
         tmp_path_factory.mktemp("in"),
@@ -55,7 +52,7 @@ def given(small_dataset: Callable[..., Path], tmp_path_factory: pytest.TempPathF
 
 
 @pytest.fixture(scope="module")
-def local(given: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
+def local(given, tmp_path_factory):
     """The output of the component on one machine."""
     root = tmp_path_factory.mktemp("local")
     with pytest.MonkeyPatch.context() as patch:
@@ -65,14 +62,12 @@ def local(given: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, by
     return {file.relative_to(root / "out").as_posix(): file.read_bytes() for file in files}
 
 
-def bytes_of(tree: dict[str, bytes]) -> dict[str, bytes]:
+def bytes_of(tree):
     """All but the SavedModel: TensorFlow numbers its functions by what the process traced before."""
     return {name: data for name, data in tree.items() if "transform_fn" not in name}
 
 
-def test_after_a_kill_another_machine_ends_with_the_bytes_of_a_local_run(
-    given: Path, local: dict[str, bytes], tmp_path: Path, monkeypatch: Any
-) -> None:
+def test_after_a_kill_another_machine_ends_with_the_bytes_of_a_local_run(given, local, tmp_path, monkeypatch):
     """On one of the stores, with Beam's worker processes; tests of the storage hold both alike."""
     with running_stores() as stores:
         bucket = stores.bucket("gs")
@@ -112,9 +107,7 @@ def test_after_a_kill_another_machine_ends_with_the_bytes_of_a_local_run(
 
 
 @pytest.mark.parametrize("where", ["examples", "staging"])
-def test_folders_that_workers_of_dataflow_cannot_reach_are_refused(
-    given: Path, tmp_path: Path, monkeypatch: Any, where: str
-) -> None:
+def test_folders_that_workers_of_dataflow_cannot_reach_are_refused(given, tmp_path, monkeypatch, where):
     with running_stores() as stores:
         bucket = stores.bucket("gs")
         stores.copy_of(given, f"{bucket}/examples")

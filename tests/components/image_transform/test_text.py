@@ -31,13 +31,13 @@ VOCABULARY = ["sea", "sky", "üben"]
 
 
 @pytest.fixture(scope="module")
-def vocabulary(tmp_path_factory: pytest.TempPathFactory) -> str:
+def vocabulary(tmp_path_factory):
     file = tmp_path_factory.mktemp("words") / "vocabulary"
     file.write_text("".join(f"{word}\n" for word in VOCABULARY), encoding="utf-8")
     return str(file)
 
 
-def stored(file: str, texts: list[bytes], **options: object) -> dict[str, list[float]]:
+def stored(file, texts, **options):
     config = TextConfig(**options)
     values = text_values("t", Text(config, file), texts)
     assert set(values) == set(text_features("t", config))
@@ -48,7 +48,7 @@ def stored(file: str, texts: list[bytes], **options: object) -> dict[str, list[f
     return {name: v.tolist() for name, v in example.items()}
 
 
-def test_words_are_cut_at_all_that_is_no_letter_digit_or_apostrophe() -> None:
+def test_words_are_cut_at_all_that_is_no_letter_digit_or_apostrophe():
     texts = tf.constant([["The SEA,the-sky!", "Don't 7x"], ["\tÜBEN … ÉTÉ", ""], ["", " "]])
     assert tokenize(texts).to_list() == [
         [b"the", b"sea", b"the", b"sky", b"don't", b"7x"],
@@ -58,7 +58,7 @@ def test_words_are_cut_at_all_that_is_no_letter_digit_or_apostrophe() -> None:
     assert tokenize(tf.constant([[b"sea \xff\xfe sky"]])).to_list() == [[b"sea", b"sky"]]
 
 
-def test_ids_are_in_order_cut_and_filled_up(vocabulary: str) -> None:
+def test_ids_are_in_order_cut_and_filled_up(vocabulary):
     texts = [b"Sky, lake. Sea?", "üben sky".encode()]
     assert stored(vocabulary, texts, output="ids") == {"t/ids": [3, 1, 2, 4, 3]}
     assert stored(vocabulary, texts, output="ids", length=3) == {"t/ids": [3, 1, 2]}
@@ -69,7 +69,7 @@ def test_ids_are_in_order_cut_and_filled_up(vocabulary: str) -> None:
 
 @tries(20)
 @given(words=st.lists(st.sampled_from([*VOCABULARY, "lake", "Sky"]), max_size=12))
-def test_counts_are_those_of_python_sparsely_and_densely(vocabulary: str, words: list[str]) -> None:
+def test_counts_are_those_of_python_sparsely_and_densely(vocabulary, words):
     counts = Counter(word.lower() for word in words)
     expected = [counts[word] for word in VOCABULARY]
     texts = [" ".join(words[:5]).encode(), " ".join(words[5:]).encode()]
@@ -79,7 +79,7 @@ def test_counts_are_those_of_python_sparsely_and_densely(vocabulary: str, words:
     assert stored(vocabulary, texts, vocabulary=5, output="dense") == {"t/dense": [*expected, 0, 0]}
 
 
-def test_the_graph_makes_of_several_images_what_is_stored_of_each(vocabulary: str) -> None:
+def test_the_graph_makes_of_several_images_what_is_stored_of_each(vocabulary):
     """The outputs that test_graph.py leaves out: all ids, and a number for each word."""
     texts = [[b"Sky, lake. Sea?", "üben sky".encode()], [], [b"sea"]]
     words = tokenize(tf.ragged.constant(texts, dtype=tf.string, ragged_rank=1))
@@ -94,7 +94,7 @@ def test_the_graph_makes_of_several_images_what_is_stored_of_each(vocabulary: st
 
 @pytest.mark.parametrize("most", [2, None])
 @pytest.mark.parametrize("words", [["sea", "sky", "sea", "üben", "a", "", "b\nc", "a", "z"], []])
-def test_a_vocabulary_is_that_of_tensorflow_transform(tmp_path: Path, words: list[str], most: int | None) -> None:
+def test_a_vocabulary_is_that_of_tensorflow_transform(tmp_path, words, most):
     def preprocess(inputs: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
         tft.vocabulary(inputs["t"], top_k=most, vocab_filename="words")
         return dict(inputs)
@@ -110,7 +110,7 @@ def test_a_vocabulary_is_that_of_tensorflow_transform(tmp_path: Path, words: lis
     assert vocabulary_lines(Counter(word.encode() for word in words), most) == Path(file).read_bytes()
 
 
-def test_the_graph_has_the_words_of_the_stored_ids_where_an_image_was_rejected(tmp_path: Path) -> None:
+def test_the_graph_has_the_words_of_the_stored_ids_where_an_image_was_rejected(tmp_path):
     """A word that only the rejected image has is the most frequent one, and moves all others."""
 
     def change(number: int, example: dict[str, object]) -> dict[str, object]:

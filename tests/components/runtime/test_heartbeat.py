@@ -8,6 +8,7 @@ import time
 
 import pytest
 
+from shardwright.components.runtime import heartbeat
 from shardwright.components.runtime.heartbeat import HEARTBEAT, SECONDS, Abandoned, renew, watched
 from shardwright.errors import Stopped
 from shardwright.running.processes import sigterm_raises
@@ -54,11 +55,36 @@ def test_all_hosts_end_when_the_heartbeat_stops_and_not_before(tmp_path):
     said, _ = hosts[0].communicate(timeout=60)
     assert hosts[0].returncode == Abandoned.exit_code == 3
     assert "has not renewed" in said
-    assert "run the step again" in said
+    assert "retry the run" in said
     # The other hosts stop with it, and say the same.
     hosts[1].terminate()
     hosts[1].communicate(timeout=60)
     assert hosts[1].returncode == 3
+
+
+def test_a_host_ends_where_no_mark_can_be_made(tmp_path):
+    """On a volume that is full, or gone, it would else end as on a preemption, start again, and so on without end."""
+    alone = host(tmp_path / "gone", 1)
+    said, _ = alone.communicate(timeout=60)
+    assert "has not renewed" in said
+    assert alone.returncode == 3
+
+
+@pytest.mark.parametrize(("waited", "error"), [(3580, Abandoned), (3500, Stopped)])
+def test_other_hosts_stop_with_it_before_their_own_time_is_over(tmp_path, monkeypatch, waited, error):
+    now = time.monotonic()
+    monkeypatch.setattr(heartbeat.time, "monotonic", lambda: now)
+    environment = {HEARTBEAT: str(tmp_path / "gone" / "heartbeat"), SECONDS: "3600"}
+
+    def be_stopped():
+        nonlocal now
+        with watched(environment), sigterm_raises():
+            now += waited
+            os.kill(os.getpid(), 15)
+            time.sleep(60)
+
+    with pytest.raises(error):
+        be_stopped()
 
 
 def test_a_host_that_starts_again_ends_at_once_until_a_task_waits_again(tmp_path):

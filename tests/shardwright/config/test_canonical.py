@@ -31,13 +31,13 @@ class Outer:
     hosts: int = field(default=1, metadata={"place": True})
 
 
-def test_only_what_differs_from_its_default_is_written() -> None:
+def test_only_what_differs_from_its_default_is_written():
     assert recipe_options(Outer("/data", hosts=8)) == {}
     assert recipe_options(Inner()) == {"steps": 3}
     assert recipe_options(Outer("/data", inner=Inner(rate=1))) == {"inner": {"rate": 1, "steps": 3}}
 
 
-def test_the_order_of_pairs_and_other_names() -> None:
+def test_the_order_of_pairs_and_other_names():
     section = Outer("/data", (2, 3), {"b": 1, "a": 2}, {"x": Inner()}, "other")
     assert recipe_options(section) == {
         "size": [2, 3],
@@ -47,7 +47,7 @@ def test_the_order_of_pairs_and_other_names() -> None:
     }
 
 
-def test_a_section_is_read_as_it_was_written_but_for_its_places() -> None:
+def test_a_section_is_read_as_it_was_written_but_for_its_places():
     section = Outer("/data", (2, 3), {"b": 1, "a": 2}, {"x": Inner(0.1)}, "other", Inner(steps=4), hosts=8)
     read = read_section(Outer, recipe_options(section), "outer")
     assert read == Outer(NOWHERE, (2, 3), {"b": 1, "a": 2}, {"x": Inner(0.1)}, "other", Inner(steps=4))
@@ -56,6 +56,6 @@ def test_a_section_is_read_as_it_was_written_but_for_its_places() -> None:
 
 
 @pytest.mark.parametrize("wrong", [{"folder": "/data"}, {"sizes": 3}, {"preset": 3}, {"inner": {"rat": 1}}])
-def test_other_options_are_refused(wrong: dict[str, object]) -> None:
+def test_other_options_are_refused(wrong):
     with pytest.raises(ConfigError):
         read_section(Outer, wrong, "outer")

@@ -4,7 +4,6 @@ import contextlib
 import dataclasses
 import os
 import threading
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,12 +14,12 @@ from shardwright.config import Config, load_config, parse_config
 from shardwright.errors import ConfigError, UsageError
 
 
-def parse(**sections: Any) -> Config:
+def parse(**sections):
     sections.setdefault("input", {"images": "pictures"})
     return parse_config(sections, base="/data")
 
 
-def test_only_the_images_are_needed() -> None:
+def test_only_the_images_are_needed():
     config = parse()
     assert config.task == "segmentation"
     assert config.split.ratios == {"train": 0.8, "eval": 0.1, "test": 0.1}
@@ -29,7 +28,7 @@ def test_only_the_images_are_needed() -> None:
     assert config.resolve("gs://bucket/x") == "gs://bucket/x"
 
 
-def test_sizes_and_percentages() -> None:
+def test_sizes_and_percentages():
     config = parse(shards={"target_size": "1.5MB"}, images={"max_pixels": "2MP"}, rejects={"max_fraction": "2.5%"})
     assert config.shards.target_size == 1_500_000
     assert config.images.max_pixels == 2_000_000
@@ -169,14 +168,14 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("raw", "message"), REFUSED, ids=[m[:40] for _, m in REFUSED])
-def test_refused_with_path_value_and_fix(raw: dict[str, Any], message: str) -> None:
+def test_refused_with_path_value_and_fix(raw, message):
     with pytest.raises(ConfigError, match=message) as caught:
         parse(**raw)
     assert caught.value.exit_code == 2
     assert caught.value.fix
 
 
-def test_class_forms(tmp_path: Path) -> None:
+def test_class_forms(tmp_path):
     (tmp_path / "names.json").write_text('{"b": 2, "a": 1}')
     (tmp_path / "names.csv").write_text("x\ny\n")
     (tmp_path / "ids.csv").write_text("x,7\ny,3\n")
@@ -195,7 +194,7 @@ def test_class_forms(tmp_path: Path) -> None:
         classes("none.json")
 
 
-def test_files_that_are_no_configuration(tmp_path: Path) -> None:
+def test_files_that_are_no_configuration(tmp_path):
     file = tmp_path / "My Clouds.yaml"
     with pytest.raises(UsageError, match="no such configuration file"):
         load_config(file)
@@ -223,7 +222,7 @@ def test_files_that_are_no_configuration(tmp_path: Path) -> None:
     assert config.run.root == "elsewhere"
 
 
-def test_a_pipe_without_a_writer_is_empty_and_one_with_a_writer_is_read(tmp_path: Path) -> None:
+def test_a_pipe_without_a_writer_is_empty_and_one_with_a_writer_is_read(tmp_path):
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     with pytest.raises(UsageError, match=r"pipe: is empty\. Start with"):
@@ -248,12 +247,12 @@ def test_a_pipe_without_a_writer_is_empty_and_one_with_a_writer_is_read(tmp_path
     st.sampled_from([f.name for f in dataclasses.fields(Config)]),
 )
 @example({}, "loader")
-def test_any_value_anywhere_parses_or_is_refused(value: Any, section: str) -> None:
+def test_any_value_anywhere_parses_or_is_refused(value, section):
     with contextlib.suppress(ConfigError):
         assert isinstance(parse(**{section: value}), Config)
 
 
-def test_resolved_configuration_is_plain() -> None:
+def test_resolved_configuration_is_plain():
     plain = parse(input={"images": "x", "classes": ["a", "b"]}).to_dict()
     assert plain["input"]["classes"] == {"a": None, "b": None}
     assert plain["transform"]["size"] == [352, 544]

@@ -27,6 +27,7 @@ TYPES = {
     "rle": "RleConfig | Mapping[str, Any] | None",
     "multi_label": "bool | None",
     "boxes": "bool",
+    "confirmed": "Sequence[str]",
     "start": "int | None",
     "separator": "str | None",
     "regex": "str | None",
@@ -72,7 +73,7 @@ def labels_of(raw: Mapping[str, Any]) -> LabelsConfig: ...
 """
 
 
-def written(hint: object, unit: object = NO_UNIT) -> str:
+def written(hint, unit=NO_UNIT):
     """The type of a value as people write it in Python."""
     args = typing.get_args(hint)
     if typing.get_origin(hint) in (typing.Union, types.UnionType):
@@ -89,7 +90,7 @@ def written(hint: object, unit: object = NO_UNIT) -> str:
     return "float | str" if hint is float else "int | str" if hint is int and unit is not NO_UNIT else hint.__name__
 
 
-def function(name: str, lines: list[str], result: type, make: object) -> str:
+def function(name, lines, result, make):
     taken = "".join(f"    {line},\n" for line in lines)
     taken = f"\n{taken}" if len(lines) > 1 else ", ".join(lines)
     text = "\n".join(f"    {line}" if line else "" for line in inspect.getdoc(make).splitlines()).strip()
@@ -97,12 +98,12 @@ def function(name: str, lines: list[str], result: type, make: object) -> str:
     return f'def {name}({taken}) -> {result.__name__}:\n    """{text}{end}\n'
 
 
-def shown(default: object) -> str:
+def shown(default):
     """A default; that of a section or a mapping is an empty one."""
     return repr(list(default) if isinstance(default, tuple) else default).replace("'", '"')
 
 
-def stub() -> str:
+def stub():
     """The signatures, for editors and type checkers."""
     names = "".join(f'    "{name}",\n' for name in constructors.__all__)
     parts = [f"{START}__all__ = [\n{names}]\n", PLAIN]

@@ -33,13 +33,13 @@ FILES = sorted((ROOT / "pipelines" / "configs").glob("*.yaml"))
 OPEN = ("loader.augment", "trainer.model", "duplicates.near.confirm_hash")
 
 
-def wrong(raw: Any) -> list[str]:
+def wrong(raw):
     """Returns the schema's errors of a configuration."""
     # JSON has no dates, and its keys are texts.
     return [error.message for error in CHECKER.iter_errors(json.loads(json.dumps(raw, default=str)))]
 
 
-def with_value(path: str, value: Any) -> dict[str, Any]:
+def with_value(path, value):
     raw: dict[str, Any] = {"input": {"images": "x"}}
     inner = raw
     *folders, last = path.replace("*", "ImageTransform").split(".")
@@ -53,7 +53,7 @@ def with_value(path: str, value: Any) -> dict[str, Any]:
     return raw
 
 
-def refusal(path: str, value: Any) -> str:
+def refusal(path, value):
     try:
         parse_config(with_value(path, value), base="/")
     except ConfigError as error:
@@ -61,7 +61,7 @@ def refusal(path: str, value: Any) -> str:
     return ""
 
 
-def found_in(schema: dict[str, Any], name: str) -> list[Any]:
+def found_in(schema, name):
     inner = [schema.get("items"), schema.get("additionalProperties"), *schema.get("anyOf", [])]
     here = [schema[name]] if name in schema else []
     return here + [value for one in inner if isinstance(one, dict) for value in found_in(one, name)]
@@ -70,7 +70,7 @@ def found_in(schema: dict[str, Any], name: str) -> list[Any]:
 LEAVES = {path: schema for path, schema, _ in leaves() if ".*.*" not in path}
 
 
-def test_the_schema_is_one_and_its_file_is_that_of_the_code() -> None:
+def test_the_schema_is_one_and_its_file_is_that_of_the_code():
     jsonschema.Draft202012Validator.check_schema(config_schema())
     file = Path(json_schema.__file__).with_name(SCHEMA_FILE)
     if os.environ.get("SHARDWRIGHT_RENEW_GOLDEN"):
@@ -81,11 +81,11 @@ def test_the_schema_is_one_and_its_file_is_that_of_the_code() -> None:
     assert len(LEAVES) > 150
 
 
-def test_the_page_is_that_of_the_code() -> None:
+def test_the_page_is_that_of_the_code():
     assert PAGE.read_text(encoding="utf-8") == page(), "SHARDWRIGHT_RENEW_GOLDEN=1 writes it again"
 
 
-def test_every_key_of_the_page_has_an_example_that_is_valid() -> None:
+def test_every_key_of_the_page_has_an_example_that_is_valid():
     shown = list(examples())
     assert len(shown) > 150
     assert [path for path, example, _ in shown if example is None] == [], "add it to _EXAMPLES of configuration_page.py"
@@ -95,7 +95,7 @@ def test_every_key_of_the_page_has_an_example_that_is_valid() -> None:
     assert wrong_ones == []
 
 
-def test_every_key_is_described() -> None:
+def test_every_key_is_described():
     def described(schema: dict[str, Any]) -> list[tuple[str, str]]:
         properties = schema.get("properties", {})
         here = [(key, value["description"]) for key, value in properties.items() if "description" in value]
@@ -113,11 +113,11 @@ def test_every_key_is_described() -> None:
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.name)
-def test_the_examples_are_valid(file: Path) -> None:
+def test_the_examples_are_valid(file):
     assert wrong(parse_yaml(file.read_text(encoding="utf-8"))) == []
 
 
-def test_the_snippets_of_the_pages_are_valid() -> None:
+def test_the_snippets_of_the_pages_are_valid():
     checked = 0
     for name, text in SNIPPETS:
         raw = parse_yaml(text)
@@ -129,7 +129,7 @@ def test_the_snippets_of_the_pages_are_valid() -> None:
 
 
 @pytest.mark.parametrize("path", LEAVES)
-def test_choices_and_ranges_are_those_of_the_sections(path: str) -> None:
+def test_choices_and_ranges_are_those_of_the_sections(path):
     for value in ("no such value", ["no such value"]):
         listed = re.search(r"is not known\. Use one of: (.*)\.$", refusal(path, value))
         if listed and path not in OPEN:
@@ -154,7 +154,7 @@ OF_TYPE = re.compile(r"is not a( whole)? number|is not a text|is not a list|is n
 
 
 @pytest.mark.parametrize("path", LEAVES)
-def test_types_and_units_are_those_of_the_sections(path: str) -> None:
+def test_types_and_units_are_those_of_the_sections(path):
     for value in VALUES:
         why, refused = wrong(with_value(path, value)), refusal(path, value)
         assert refused or not why, (value, why)
@@ -191,7 +191,7 @@ _FORMS: tuple[Any, ...] = (
 
 
 @pytest.mark.parametrize("path", _WHOLE)
-def test_what_the_schema_accepts_is_accepted_and_the_reverse(path: str) -> None:
+def test_what_the_schema_accepts_is_accepted_and_the_reverse(path):
     for value in (*VALUES, *_FORMS):
         raw = with_value(path, value)
         raw["input"] = {**raw["input"], **_WHOLE[path]}
@@ -211,7 +211,7 @@ def test_what_the_schema_accepts_is_accepted_and_the_reverse(path: str) -> None:
         assert bool(wrong(raw)) == bool(refused), (value, wrong(raw), refused)
 
 
-def test_a_section_without_a_value_has_its_defaults() -> None:
+def test_a_section_without_a_value_has_its_defaults():
     for key in keys_of(Config):
         if section_of(keys_of(Config)[key]) is not None and key != "input":
             raw = {"input": {"images": "x"}, key: None}
@@ -243,7 +243,7 @@ def test_a_section_without_a_value_has_its_defaults() -> None:
         ({"input": {"images": "x"}, "split": {"unlisted_images": ["x"]}}, "split.unlisted_images", "Give one value."),
     ],
 )
-def test_wrong_keys_are_refused_by_both_with_a_way_out(raw: dict[str, Any], path: str, fix: str) -> None:
+def test_wrong_keys_are_refused_by_both_with_a_way_out(raw, path, fix):
     assert wrong(raw)
     with pytest.raises(ConfigError) as caught:
         parse_config(raw, base="/")
@@ -251,13 +251,13 @@ def test_wrong_keys_are_refused_by_both_with_a_way_out(raw: dict[str, Any], path
     assert fix in str(caught.value)
 
 
-def test_one_text_is_a_list_of_one() -> None:
+def test_one_text_is_a_list_of_one():
     raw = {"input": {"images": "x"}, "loader": {"augment": "flip_left_right"}}
     assert wrong(raw) == []
     assert parse_config(raw, base="/").loader.augment == ("flip_left_right",)
 
 
-def test_options_in_python_are_checked_as_those_of_the_file() -> None:
+def test_options_in_python_are_checked_as_those_of_the_file():
     assert Split(train=0.8, val=0.2) == Split(ratios={"train": 0.8, "eval": 0.2})
     for call, message in (
         (lambda: RleCsv("t.csv", ordre="row"), r"RleCsv: ordre: is not an option\. Did you mean order\?"),

@@ -156,7 +156,7 @@ def test_without_measures_all_images_are_measured_if_that_takes_seconds(small_da
     assert "Measures of 30 of 40 images are of those chosen by hash." in card
 
 
-def forget_facts(root: Path) -> None:
+def forget_facts(root):
     """Makes the dataset one whose writer left no facts."""
     plain = json.loads((root / "manifest.json").read_text())
     for part in ("parts", "sizes"):
@@ -164,7 +164,7 @@ def forget_facts(root: Path) -> None:
     write(root, plain)
 
 
-def write(root: Path, plain) -> None:
+def write(root, plain):
     from shardwright.dataset.manifest import Manifest, ShardInfo
 
     shards = tuple(ShardInfo(**row) for row in plain.pop("shards"))

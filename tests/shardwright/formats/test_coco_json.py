@@ -273,4 +273,4 @@ def test_of_an_annotation_no_more_than_its_text_is_kept(write):
     opened = source(file, task="classification", code={"boxes": True})
     opened.survey()
     (_, content), _ = opened._kept
-    assert content.things == [("car", None, (1, 2, 4, 6), {"is_crowd": 0}, "", 0, 0)]
+    assert content.things == [("car", None, (1, 2, 4, 6), {"is_crowd": 0}, "", 0, 0, None)]

@@ -130,7 +130,11 @@ def test_classes_are_those_of_all_files(tmp_path):
     of_coco(tmp_path / "data")
     coco(tmp_path / "data/annotations/instances_val2017.json", [f"i{i}.jpg" for i in range(4)], ("tree", "car"))
     source = {"images": str(tmp_path / "data"), "labels": {"path": str(tmp_path / "data/annotations/*.json")}}
-    manifest = run({"input": source}, tmp_path / "out")
+    with pytest.raises(UsageError, match="has the classes tree, and the files of train have car, road") as asked:
+        run({"input": source}, tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+    (answer,) = (reading.options["input.classes"] for reading in asked.value.readings)
+    manifest = run({"input": {**source, "classes": answer}}, tmp_path / "out")
     assert manifest.classes == ("car", "road", "tree")
     found = examples(tmp_path / "out")
     assert found["val2017/i0.jpg"]["image/class/text"] == [b"tree"]

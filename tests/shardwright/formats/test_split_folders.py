@@ -112,6 +112,25 @@ def test_splits_among_other_folders_are_refused_with_two_configurations(keys):
         assert labels == {key: key.split("/")[1] for key in keys if key.startswith("t")}
 
 
+@pytest.mark.parametrize("name", ["test", "val", "eval", "test1"])
+def test_images_of_a_split_next_to_class_folders_are_a_question(name):
+    classes = [f"{folder}/{i}.jpg" for folder in ("daisy", "rose") for i in range(3)]
+    with pytest.raises(UsageError, match=f"{name}, next to daisy, rose, may hold images to predict") as error:
+        read([*classes, f"{name}/9.jpg"])
+    left_out, is_class = (reading.options for reading in error.value.readings)
+    assert left_out == {"input.exclude": [name]}
+    survey, _ = read([*classes, f"{name}/9.jpg"], format="file_name", regex=is_class["input.labels.regex"])
+    assert survey.classes == tuple(sorted(("daisy", "rose", name)))
+
+
+@pytest.mark.parametrize("folder", ["test/test", "val/val", "test1/test1", "test/images"])
+def test_a_folder_of_a_split_that_is_called_after_it_is_no_class_by_itself(folder):
+    train = [f"train/{name}/{i}.jpg" for name in ("daisy", "rose") for i in range(3)]
+    with pytest.raises(UsageError, match="train has daisy, rose, but no") as error:
+        read([*train, f"{folder}/9.jpg"])
+    assert error.value.readings[0].options == {"input.exclude": [folder]}
+
+
 def test_input_classes_decide():
     keys = ["train/diesel/1.jpg", "car/sedan/2.jpg"]
     assert read(keys, dict.fromkeys(("car", "train")))[0].classes == ("car", "train")

@@ -19,7 +19,7 @@ SIDES = st.integers(1, 5000)
 POLICIES = st.sampled_from(geometry.POLICIES)
 
 
-def smooth(height: int, width: int, seed: int = 0) -> np.ndarray:
+def smooth(height, width, seed=0):
     """A photograph-like image: no detail finer than a fifth of it, so that neither JPEG nor a filter loses much."""
     noise = np.random.default_rng(seed).integers(0, 256, (5, 5, 3), dtype=np.uint8)
     return np.asarray(Image.fromarray(noise).resize((width, height), Image.Resampling.BICUBIC))
@@ -27,20 +27,20 @@ def smooth(height: int, width: int, seed: int = 0) -> np.ndarray:
 
 @tries(200)
 @given(POLICIES, SIDES, SIDES, SIDES, SIDES)
-def test_the_plan_in_a_graph_is_the_plan_for_masks(policy: str, h: int, w: int, height: int, width: int) -> None:
+def test_the_plan_in_a_graph_is_the_plan_for_masks(policy, h, w, height, width):
     expected = geometry.plan_geometry(policy, h, w, height, width)
     plan = tf_ops.plan_geometry(policy, tf.constant(h, tf.int64), tf.constant(w, tf.int64), height, width)
     assert {k: int(v) for k, v in plan._asdict().items()} == {k: getattr(expected, k) for k in plan._fields}
 
 
-def test_an_unknown_policy_is_refused() -> None:
+def test_an_unknown_policy_is_refused():
     with pytest.raises(ValueError, match="'squeeze' is not known; use one of stretch"):
         tf_ops.decode_resized(build.encoded(smooth(8, 8)), 8, 8, "squeeze")
 
 
 @pytest.mark.parametrize("kind", ["png", "jpeg"])
 @pytest.mark.parametrize("policy", geometry.POLICIES)
-def test_an_image_of_the_wanted_size_is_not_touched(kind: str, policy: str) -> None:
+def test_an_image_of_the_wanted_size_is_not_touched(kind, policy):
     data = build.encoded(smooth(33, 47), kind)
     image = tf_ops.decode_resized(data, 33, 47, policy).numpy()
     np.testing.assert_array_equal(image, tf_ops.decode(data).numpy())
@@ -48,13 +48,13 @@ def test_an_image_of_the_wanted_size_is_not_touched(kind: str, policy: str) -> N
 
 
 @pytest.mark.parametrize(("ratio", "size"), [(8, (240, 400)), (4, (120, 200)), (2, (60, 100)), (1, (30, 50))])
-def test_a_jpeg_is_decoded_at_the_largest_ratio_that_is_enough(ratio: int, size: tuple[int, int]) -> None:
+def test_a_jpeg_is_decoded_at_the_largest_ratio_that_is_enough(ratio, size):
     data = build.encoded(smooth(*size), "jpeg", quality=95)
     image = tf_ops.decode_resized(data, 30, 50, "stretch").numpy()
     np.testing.assert_array_equal(image, tf_ops.decode_jpeg(data, ratio).numpy())
 
 
-def test_one_pixel_less_takes_the_next_ratio() -> None:
+def test_one_pixel_less_takes_the_next_ratio():
     data = build.encoded(smooth(239, 400), "jpeg", quality=95)
     assert tf_ops.decode_jpeg(data, 8).shape[:2] == (30, 50)
     image = tf_ops.decode_resized(data, 30, 50, "stretch").numpy()
@@ -63,9 +63,7 @@ def test_one_pixel_less_takes_the_next_ratio() -> None:
 
 @tries(40)
 @given(POLICIES, st.integers(40, 400), st.integers(40, 400), st.integers(8, 90), st.integers(8, 90), st.integers(0, 99))
-def test_scaled_decoding_shows_the_same_picture(
-    policy: str, h: int, w: int, height: int, width: int, seed: int
-) -> None:
+def test_scaled_decoding_shows_the_same_picture(policy, h, w, height, width, seed):
     source = smooth(h, w, seed)
     scaled = tf_ops.decode_resized(
         build.encoded(source, "jpeg", quality=98, subsampling=0), height, width, policy
@@ -76,7 +74,7 @@ def test_scaled_decoding_shows_the_same_picture(
 
 @tries(60)
 @given(POLICIES, st.integers(1, 90), st.integers(1, 90), st.integers(1, 90), st.integers(1, 90))
-def test_pixels_go_where_masks_go(policy: str, h: int, w: int, height: int, width: int) -> None:
+def test_pixels_go_where_masks_go(policy, h, w, height, width):
     """A ramp over the rows (and the columns) shows the source pixel of every output pixel."""
     plan = geometry.plan_geometry(policy, h, w, height, width)
     rows, columns = geometry.source_rows(plan), geometry.source_columns(plan)
@@ -95,12 +93,12 @@ def test_pixels_go_where_masks_go(policy: str, h: int, w: int, height: int, widt
     np.testing.assert_array_less(np.abs(inside[..., 1] - source[0, columns[columns >= 0], 1]), column_step + 2)
 
 
-def test_values_are_rounded_half_up() -> None:
+def test_values_are_rounded_half_up():
     source = np.array([[[0, 1, 254], [1, 2, 255]]], np.uint8)
     assert tf_ops.decode_resized(build.encoded(source), 1, 1, "stretch").numpy().tolist() == [[[1, 2, 255]]]
 
 
-def test_a_graph_gives_static_shapes_and_takes_both_formats() -> None:
+def test_a_graph_gives_static_shapes_and_takes_both_formats():
     traced = tf.function(lambda data: tf_ops.decode_resized(data, 20, 30, "letterbox"))
     concrete = traced.get_concrete_function(tf.TensorSpec([], tf.string))
     assert concrete.structured_outputs.shape == (20, 30, 3)
@@ -110,7 +108,7 @@ def test_a_graph_gives_static_shapes_and_takes_both_formats() -> None:
 
 
 @pytest.mark.parametrize("mode", ["L", "P", "RGBA", "1"])
-def test_other_color_modes_become_rgb(mode: str) -> None:
+def test_other_color_modes_become_rgb(mode):
     file = io.BytesIO()
     Image.fromarray(smooth(20, 20)).convert(mode).save(file, "png")
     assert tf_ops.decode_resized(file.getvalue(), 10, 10, "stretch").shape == (10, 10, 3)
@@ -121,9 +119,7 @@ def test_other_color_modes_become_rgb(mode: str) -> None:
     st.integers(1, 70), st.integers(1, 70), st.integers(1, 100), st.sampled_from(sorted(tf_ops.JPEG_CHROMA)),
     st.booleans(), st.integers(0, 9),
 )  # fmt: skip
-def test_tensorflow_encodes_as_pillow_to_the_last_byte(
-    height: int, width: int, quality: int, chroma: int, optimize: bool, seed: int
-) -> None:
+def test_tensorflow_encodes_as_pillow_to_the_last_byte(height, width, quality, chroma, optimize, seed):
     image = np.random.default_rng(seed).integers(0, 256, (height, width, 3), np.uint8)
     image[: height // 2] //= 16
     options = {"quality": quality, "optimize": optimize, "chroma": chroma}
@@ -132,13 +128,13 @@ def test_tensorflow_encodes_as_pillow_to_the_last_byte(
     assert (header.height, header.width, header.channels) == (height, width, 3)
 
 
-def test_a_side_that_is_too_long_for_jpeg_is_refused() -> None:
+def test_a_side_that_is_too_long_for_jpeg_is_refused():
     with pytest.raises(ImageError, match="sides of at most 65500"):
         tf_ops.encode_jpeg(tf.zeros([1, 65501, 3], tf.uint8), 90)
 
 
 @pytest.mark.parametrize("data", [b"", b"text", b"\xff\xd8\xff", build.encoded(smooth(64, 64), "jpeg")[:-200]])
-def test_damaged_bytes_are_an_error(data: bytes) -> None:
+def test_damaged_bytes_are_an_error(data):
     with pytest.raises(tf.errors.InvalidArgumentError):
         tf_ops.decode_resized(data, 8, 8, "stretch")
 
@@ -148,7 +144,7 @@ def test_damaged_bytes_are_an_error(data: bytes) -> None:
     POLICIES, st.sampled_from(["png", "jpeg"]), st.integers(1, 300), st.integers(1, 300), st.integers(1, 90),
     st.integers(1, 90),
 )  # fmt: skip
-def test_a_planned_image_is_that_of_the_graph(policy: str, kind: str, h: int, w: int, height: int, width: int) -> None:
+def test_a_planned_image_is_that_of_the_graph(policy, kind, h, w, height, width):
     """The exported model computes the values that the transform stores, to the last digit."""
     data = build.encoded(smooth(h, w), kind)
     plan = geometry.plan_geometry(policy, h, w, height, width)
@@ -156,7 +152,7 @@ def test_a_planned_image_is_that_of_the_graph(policy: str, kind: str, h: int, w:
     np.testing.assert_array_equal(planned, tf_ops.decode_resized(data, height, width, policy))
 
 
-def test_normalizations_against_their_definitions() -> None:
+def test_normalizations_against_their_definitions():
     image = np.random.default_rng(0).integers(0, 256, (2, 3, 4, 3), dtype=np.uint8)
     plain = image.astype(np.float64)
     torch = (plain / 255 - [0.485, 0.456, 0.406]) / [0.229, 0.224, 0.225]

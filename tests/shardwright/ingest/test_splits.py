@@ -415,7 +415,7 @@ def test_lists_of_names_are_obeyed_and_their_content_is_in_the_fingerprint(tmp_p
     assert {key for key, side in sides.items() if side == "eval"} == {"p01/003.png", "p01/004.png"}
     assert len(sides) == 12
     assert ImageDataset.open(tmp_path / "out").splits == ("eval", "train")
-    assert "split: train from a list of 4, of which 1 are not in the input, e.g. 'no such thing'" in notes
+    assert "split: train from a list of 4, of which 1 are not in the input: 'no such thing'" in notes
     first = ImageDataset.open(tmp_path / "out").manifest
     assert str(tmp_path) not in json.dumps(first.recipe)
     lists["eval"].write_text("003.png\n005.png\n")

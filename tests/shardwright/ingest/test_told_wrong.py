@@ -1,5 +1,6 @@
 """Statements and guesses that the files contradict stop a run before anything is published; see also `odd_sets`."""
 
+import copy
 import json
 
 import numpy as np
@@ -35,10 +36,13 @@ def folders(root, name):
 
 def leads_on(raw, reading, out):
     """Whether an answer of a question, pasted, makes a dataset."""
-    options = {**raw}
+    options = copy.deepcopy(raw)
     for path, value in reading.options.items():
-        head, name = path.split(".", 1)
-        options[head] = {**options.get(head, {}), name: value}
+        *sections, name = path.split(".")
+        section = options
+        for one in sections:
+            section = section.setdefault(one, {})
+        section[name] = value
     return run(options, out).totals["written"] == COUNT
 
 
@@ -128,8 +132,7 @@ def test_run_lengths_that_are_all_empty(tmp_path):
     """A sample of a submission, given for the annotations."""
     raw = {**table(tmp_path, "ImageId,ClassId,EncodedPixels", lambda n: "1,"), "task": "segmentation"}
     raw = changed(raw, classes=["defect"], labels={"path": str(tmp_path / "t.csv")})
-    with pytest.raises(CheckFailed, match=r"t\.csv: none of 12 images has a class"):
-        run(raw, tmp_path / "out")
+    asked(raw, tmp_path, r"t\.csv: none of 12 images has a class")
 
 
 def test_what_no_image_has_is_said_once(tmp_path):
@@ -172,9 +175,9 @@ def vertex(root, boxes):
     return "v.jsonl"
 
 
-def boxed(root, write, boxes):
+def boxed(root, write, boxes, size=(50, 100)):
     for number in range(COUNT):
-        image(root / f"images/i{number:02}.jpg", number, (50, 100))
+        image(root / f"images/i{number:02}.jpg", number, size)
     labels = {"path": str(root / write(root, boxes)), "boxes": True}
     return {"task": "classification", "input": {"images": str(root / "images"), "labels": labels}}
 
@@ -388,4 +391,173 @@ def test_columns_that_say_the_same_are_one(tmp_path):
     raw = table(
         tmp_path, "image,label,split,set", lambda n: f"{'ab'[n // 2 % 2]},{SPLITS[n % 4]},{SPLITS[n % 4].upper()}"
     )
+    assert run(raw, tmp_path / "out").totals["written"] == COUNT
+
+
+# --- Two descriptions of one object, and coordinates of other images
+
+
+def confirmed(readings, fact):
+    assert [reading.options for reading in readings] == [{"input.labels.confirmed": [fact]}]
+
+
+def coco(root, change):
+    """Rectangles with their box and their area, changed: `x, y, width, height, number -> outline, bbox, area`."""
+    annotations = []
+    for n in range(COUNT):
+        image(root / f"images/i{n:02}.jpg", n, (48, 80))
+        x, y, width, height = 4 + 3 * n, 3 + n, 12 + n, 10 + n % 5
+        drawn, box, area = change(x, y, width, height, n)
+        left, top, right, bottom = drawn
+        outline = [[left, top, right, top, right, bottom, left, bottom]]
+        annotations.append({"image_id": n, "category_id": 1, "segmentation": outline, "bbox": box, "area": area})
+    images = [{"id": n, "file_name": f"i{n:02}.jpg"} for n in range(COUNT)]
+    document = {"images": images, "annotations": annotations, "categories": [{"id": 1, "name": "cat"}]}
+    (root / "a.json").write_text(json.dumps(document))
+    return {"input": {"images": str(root / "images"), "labels": {"path": str(root / "a.json")}}}
+
+
+DIFFERENT = {
+    "shifted": lambda x, y, w, h, n: ((x + 6, y, x + w + 6, y + h), [x, y, w, h], w * h),
+    "some shifted": lambda x, y, w, h, n: ((x + 9 * (n < 2), y, x + w + 9 * (n < 2), y + h), [x, y, w, h], w * h),
+    "edges": lambda x, y, w, h, n: ((x, y, x + w, y + h), [x, y, x + w, y + h], w * h),
+    "area alone": lambda x, y, w, h, n: ((x, y, x + w, y + h), [x, y, w, h], 4 * w * h),
+    "smaller area": lambda x, y, w, h, n: ((x, y, x + w, y + h), [x, y, w, h], w * h / 4),
+}
+ALIKE = {
+    "same": lambda x, y, w, h, n: ((x, y, x + w, y + h), [x, y, w, h], w * h),
+    "rounded": lambda x, y, w, h, n: ((x, y, x + w, y + h), [x - 1, y, w, h + 1], w * h - 3),
+    "hidden parts": lambda x, y, w, h, n: ((x, y, x + w - 6 * (n % 3 == 0), y + h), [x, y, w, h], 0),
+    "no area": lambda x, y, w, h, n: ((x, y, x + w, y + h), [x, y, w, h], 1),
+}
+
+
+@pytest.mark.parametrize("change", DIFFERENT.values(), ids=DIFFERENT)
+def test_descriptions_of_one_object_that_differ(tmp_path, change):
+    confirmed(asked(coco(tmp_path, change), tmp_path, "the box beside it|the areas of"), "own_boxes")
+
+
+@pytest.mark.parametrize("change", ALIKE.values(), ids=ALIKE)
+def test_descriptions_of_one_object_that_agree(tmp_path, change):
+    assert run(coco(tmp_path, change), tmp_path / "out").totals["written"] == COUNT
+
+
+SIZE = (62, 98)
+
+
+def in_pixels(root, boxes):
+    return box_table(root, [[edge * SIZE[1 - i % 2] for i, edge in enumerate(box)] for box in boxes])
+
+
+BOXES = [((3 + 5 * n) / 98, (1 + 2 * n) / 62, (30 + 5 * n) / 98, (31 + 2 * n) / 62) for n in range(COUNT)]
+
+
+@pytest.mark.parametrize(
+    ("write", "change", "match"),
+    [
+        *((write, lambda box: (box[1], box[0], box[3], box[2]), "Are x and y exchanged") for write in FRACTIONS[:1]),
+        (open_images, lambda box: (box[1], box[0], box[3], box[2]), "Are x and y exchanged"),
+        (vertex, lambda box: (box[1], box[0], box[3], box[2]), "Are x and y exchanged"),
+        (in_pixels, lambda box: [edge / 2 for edge in box], "reaches beyond 43% of the width and 43% of the height"),
+    ],
+)
+def test_coordinates_of_another_frame(tmp_path, write, change, match):
+    run(boxed(tmp_path / "right", write, BOXES, SIZE), tmp_path / "right/out")
+    confirmed(asked(boxed(tmp_path, write, list(map(change, BOXES)), SIZE), tmp_path, match), "this_frame")
+
+
+def test_codes_of_smaller_images_that_are_confirmed(tmp_path):
+    confirmed(asked(rle(tmp_path, "column", 2), tmp_path, "the codes are those of images of"), "this_frame")
+
+
+def test_a_list_of_images_that_are_not_there(tmp_path):
+    raw = table(tmp_path, "image,label", lambda n: "ab"[n % 2])
+    lines(tmp_path / "train.txt", *(f"i{n:02}.jpg" for n in range(8)), *(f"far{n}.jpg" for n in range(5)))
+    lines(tmp_path / "test.txt", *(f"i{n:02}.jpg" for n in range(8, COUNT)), "near.jpg")
+    raw["split"] = {"from_lists": {name: str(tmp_path / f"{name}.txt") for name in ("train", "test")}}
+    raw["split"]["method"], raw["split"]["ratios"] = "predefined", {"train": 0.7, "test": 0.3}
+    confirmed(asked(raw, tmp_path, "5 of 13 names are of no image: far0.jpg"), "absent_images")
+
+
+def test_predictions_are_no_annotations(tmp_path):
+    raw = coco(tmp_path, ALIKE["same"])
+    document = json.loads((tmp_path / "a.json").read_text())
+    for n, one in enumerate(document["annotations"]):
+        one["score"] = 0.3 + n / 40
+    (tmp_path / "a.json").write_text(json.dumps(document))
+    confirmed(asked(raw, tmp_path, "12 objects have scores below 1"), "predictions")
+
+
+# --- Samples of a submission, copies, and tables that say what they do not name
+
+
+def run_lengths(root, row):
+    raw = {**table(root, "ImageId,ClassId,EncodedPixels", row), "task": "segmentation"}
+    return changed(raw, classes=["defect"], labels={"path": str(root / "t.csv")})
+
+
+@pytest.mark.parametrize("code", ["1 1", "1 2", "7 1"])
+def test_one_pixel_that_all_images_have_is_no_mask(tmp_path, code):
+    asked(
+        run_lengths(tmp_path, lambda n: f"1,{code}"), tmp_path, f"all masks of 12 images are '{code}', as in a sample"
+    )
+
+
+@pytest.mark.parametrize("row", [lambda n: "1,1 3", lambda n: f"1,{n + 1} 1", lambda n: "1,1 1 5 2"])
+def test_masks_that_may_be_meant_are_taken(tmp_path, row):
+    assert run(run_lengths(tmp_path, row), tmp_path / "out").totals["written"] == COUNT
+
+
+def test_one_class_of_all_rows_is_nothing_to_learn(tmp_path):
+    asked(table(tmp_path, "image,label", lambda n: "0"), tmp_path, "all 12 images have the class '0', as in a sample")
+
+
+def test_a_table_with_empty_masks_says_nothing_of_images_without_a_row(tmp_path):
+    raw = run_lengths(tmp_path, lambda n: f"1,{'' if n % 2 else f'{n + 1} 3'}")
+    image(tmp_path / "images/other.jpg", 99)
+    with pytest.raises(CheckFailed, match=r"other\.jpg"):
+        run(raw, tmp_path / "out")
+    assert run(changed(raw, unlisted_images="empty"), tmp_path / "out").totals["written"] == COUNT + 1
+
+
+def copies(root, share):
+    for number in range(COUNT * 2):
+        image(root / f"images/{'ab'[number % 2]}/i{number:02}.jpg", number)
+        if number < share:
+            image(root / f"images/c/i{number:02}.jpg", number)
+    return {"task": "classification", "input": {"images": str(root / "images"), "labels": {"format": "class_folders"}}}
+
+
+def test_images_that_are_there_again_as_another_class_are_a_question(tmp_path):
+    with pytest.raises(
+        UsageError, match="conflicting_duplicates: 24 of 36 images are there with other labels"
+    ) as found:
+        run(copies(tmp_path, 12), tmp_path / "out")
+    written = []
+    for number, reading in enumerate(found.value.readings):
+        conflicts = reading.options["duplicates.conflicts"]
+        raw = {**copies(tmp_path, 12), "duplicates": {"conflicts": conflicts}, "rejects": {"max_fraction": 1}}
+        written.append(run(raw, tmp_path / f"answer{number}").totals["written"])
+    assert written == [12, 36]
+
+
+def test_a_few_copies_are_told(tmp_path):
+    assert run(copies(tmp_path, 3), tmp_path / "out").totals["written"] == COUNT * 2 + 3
+
+
+def test_folders_that_contradict_a_table_of_classes_are_a_question(tmp_path):
+    for number in range(COUNT):
+        image(tmp_path / f"images/{'ab'[number % 2]}/i{number:02}.jpg", number)
+    lines(tmp_path / "t.csv", "image,label", *(f"i{number:02}.jpg,{'ba'[number % 2]}" for number in range(COUNT)))
+    labels = {"path": str(tmp_path / "t.csv"), "format": "label_csv"}
+    raw = {"task": "classification", "input": {"images": str(tmp_path / "images"), "labels": labels}}
+    asked(raw, tmp_path, "12 of 12 images that are in folders called after classes have another class here")
+
+
+def test_folders_with_other_names_than_the_classes_contradict_nothing(tmp_path):
+    for number in range(COUNT):
+        image(tmp_path / f"images/{'xy'[number % 2]}/i{number:02}.jpg", number)
+    lines(tmp_path / "t.csv", "image,label", *(f"i{number:02}.jpg,{'ba'[number % 3 % 2]}" for number in range(COUNT)))
+    labels = {"path": str(tmp_path / "t.csv"), "format": "label_csv"}
+    raw = {"task": "classification", "input": {"images": str(tmp_path / "images"), "labels": labels}}
     assert run(raw, tmp_path / "out").totals["written"] == COUNT

@@ -21,7 +21,9 @@ from odd_kinds import ODD as ODD_KINDS
 from odd_lists import ODD as ODD_LISTS
 from odd_medicine import ODD as ODD_MEDICINE
 from odd_names import ODD as ODD_NAMES
+from odd_paired import ODD as ODD_PAIRED
 from odd_sets import ODD as ODD_SETS
+from odd_stated import ODD as ODD_STATED
 from odd_streets import ODD as ODD_STREETS
 from odd_tables import ODD as ODD_TABLES
 from odd_tools import ODD as ODD_TOOLS
@@ -32,7 +34,8 @@ from shardwright.pipelines.cli import main
 
 SAMPLE = 24
 ODD = ODD_SETS | ODD_COCO | ODD_EXPORTS | ODD_TABLES | ODD_FOLDERS | ODD_STREETS | ODD_NAMES | ODD_CLASSES | ODD_TOOLS
-ODD |= ODD_MEDICINE | ODD_AERIAL | ODD_INDUSTRY | ODD_LISTS | ODD_KINDS
+ODD |= ODD_MEDICINE | ODD_AERIAL | ODD_INDUSTRY | ODD_LISTS | ODD_KINDS | ODD_PAIRED
+ODD |= {name if name not in ODD else f"{name} of images": odd for name, odd in ODD_STATED.items()}
 EDGES = ("xmin", "ymin", "xmax", "ymax")
 
 

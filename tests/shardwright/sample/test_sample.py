@@ -28,7 +28,7 @@ from shardwright.storage.own_names import MARK
 SMALL = {"height": 72, "width": 110, "quiet": True}
 
 
-def contents(folder: Path) -> dict[str, bytes]:
+def contents(folder):
     return {str(p.relative_to(folder)): p.read_bytes() for p in sorted(folder.rglob("*")) if p.is_file()}
 
 
