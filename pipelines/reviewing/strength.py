@@ -16,8 +16,8 @@ from shardwright.running.progress import counted
 
 # What `docs/tutorials/review-labels.md` measures: a twentieth of the annotations is wrong, and a tenth is looked at.
 _WRONG, _FIRST = 0.05, 0.1
-# Of one class an image, for an oracle. Models of an accuracy of 0.64 found 0.77 of the errors (an oracle 0.67), those of
-# 0.43 found 0.38 (0.48).
+# Of one class an image, for an oracle. Models of an accuracy of 0.64 found 0.77 of the errors (an oracle 0.67), those
+# of 0.43 found 0.38 (0.48).
 _LEAST_FOUND = 0.6
 # Of masks, the weakest model with which rankings were measured; of several classes an image, below it the model and the
 # annotations contradict each other more than twice as often as they agree that a class is there.
