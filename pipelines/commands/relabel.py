@@ -7,6 +7,7 @@ from argparse import Namespace
 
 from shardwright.config.input import LabelsConfig, RleConfig
 from shardwright.dataset.reader import ImageDataset
+from shardwright.edit.diff_datasets import MASKS, RELABELED, find_differences
 from shardwright.edit.relabel_dataset import relabel
 from shardwright.errors import UsageError
 from shardwright.pipelines.commands.results import dataset_row, finish, rejected_lines
@@ -45,10 +46,13 @@ def run(options: Namespace) -> int:
         print_note(note)
     totals = manifest.totals
     again = "; it was there already" if existed else ""
+    differences = find_differences(dataset, ImageDataset.open(options.out))
+    changed = differences.counts[RELABELED] + differences.counts[MASKS]
     return finish(
         options,
-        {**dataset_row(options.out, manifest), "existed": existed, "notes": list(notes)},
-        f"{options.out}: {counted(totals['written'], 'image')} relabeled, {totals['rejected']} rejected{again}",
+        {**dataset_row(options.out, manifest), "changed": changed, "existed": existed, "notes": list(notes)},
+        f"{options.out}: {counted(totals['written'], 'image')} written, {changed:,} with other annotations than "
+        f"before, {totals['rejected']:,} rejected{again}",
         *rejected_lines(options.out, manifest),
         following=shlex.join(["shardwright", "diff", options.dataset, options.out]),
     )
