@@ -33,6 +33,7 @@ from shardwright.edit.relabel_dataset import AnnotatedRecords, check_annotatable
 from shardwright.errors import CheckFailed, DatasetError, NotFound, UsageError
 from shardwright.ingest.run_ingest import make_dataset
 from shardwright.lineage.ancestry import family_of
+from shardwright.pipelines.reviewing import RANKING_HEADER
 from shardwright.pipelines.reviewing.answers import (
     Annotated,
     Answer,
@@ -373,7 +374,7 @@ def _following(dataset: ImageDataset, options: ReviewOptions, model: ExportedMod
 def _write_ranking(file: Path, ranked: Sequence[Ranked], classes: Sequence[str], *, annotated: bool) -> None:
     text = io.StringIO(newline="")
     table = csv.writer(text, lineterminator="\n")
-    table.writerow(("rank", "image", *(("split", "annotation") if annotated else ()), "prediction", "score", "reason"))
+    table.writerow(name for name in RANKING_HEADER if annotated or name not in ("split", "annotation"))
     for number, row in enumerate(ranked, 1):
         told = (row.split, "|".join(classes[k] for k in row.labels)) if annotated else ()
         predicted = "|".join(classes[k] for k in row.answer.labels)

@@ -138,6 +138,9 @@ def test_a_weak_model_is_told_on_the_terminal_the_page_and_as_json(classifier, t
     assert main([*call, "--json", "--out", str(tmp_path / "second")]) == 0
     made = json.loads(capsys.readouterr().out)
     assert made["told"] == line
+    # The ranking is no table of annotations; it was refused as one of masks.
+    assert main(["relabel", dataset, made["ranking"], "--out", str(tmp_path / "new")]) == 2
+    assert "is the ranking of a review, which corrects nothing. Mark the images in its" in capsys.readouterr().err
     assert (made["strength"]["weak"], made["strength"]["images"]) == (True, 24)
 
 
