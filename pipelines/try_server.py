@@ -26,6 +26,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 from markupsafe import Markup
 from PIL import Image
 
@@ -38,7 +39,7 @@ from shardwright.dataset.source import stored_file
 from shardwright.display.html import PageScript, document, isolate, section
 from shardwright.display.thumbnails import data_url
 from shardwright.errors import UsageError
-from shardwright.evaluation.thresholds import DEFAULT_THRESHOLD
+from shardwright.evaluation.thresholds import DEFAULT_THRESHOLD, LEVELS
 from shardwright.images.colors import class_color
 from shardwright.images.geometry import plan_geometry
 from shardwright.images.header import ImageError
@@ -104,12 +105,10 @@ class TriedModel:
         model = self._model
         exclusive = not self._masks and not model.multi
         count = len(model.classes)
-        chosen = model.thresholds.thresholds if not exclusive else (DEFAULT_THRESHOLD,) * count
-        named = (
-            [("", DEFAULT_THRESHOLD)]
-            if exclusive or count > _MOST_SLIDERS
-            else list(zip(model.classes, chosen, strict=True))
-        )
+        chosen = (DEFAULT_THRESHOLD,) * count if exclusive else model.thresholds.thresholds
+        # Where one slider would do for all, because nothing sets the classes apart, there is one.
+        alone = exclusive or (count > _MOST_SLIDERS and len(set(chosen)) == 1)
+        named = [("", chosen[0])] if alone else list(zip(model.classes, chosen, strict=True))
         slider = Markup(
             "<label><span>threshold {}</span><output>{:.2f}</output>"
             '<input type="range" min="0.01" max="0.99" step="0.01" value="{:.2f}"></label>'
@@ -132,7 +131,8 @@ class TriedModel:
         data = {
             "classes": list(model.classes),
             "colors": [list(class_color(label)) for label in range(count)] if self._masks else [],
-            "thresholds": [named[0][1]] * count if len(named) != count else [value for _, value in named],
+            "thresholds": list(chosen),
+            "smallest": list(model.thresholds.min_areas) if self._masks else [],
             "masks": self._masks,
             "multi": model.multi,
             "most": MOST_BYTES,
@@ -209,12 +209,23 @@ class TriedModel:
         given = np.asarray(answer["probabilities"][0], np.float64)
         if not self._masks:
             return {**found, "probabilities": given.tolist()}
-        scores = np.floor(given * 255 + 0.5).astype(np.uint8)
         return {
             **found,
-            "scores": _packed(scores.transpose(2, 0, 1)),
-            "masks": _packed(answer["masks"][0].transpose(2, 0, 1)),
+            "probabilities": given.max((0, 1)).tolist(),
+            "levels": _packed(self._levels(answer["probabilities"][0]).transpose(2, 0, 1)),
         }
+
+    def _levels(self, probabilities: npt.NDArray[Any]) -> npt.NDArray[np.uint8]:
+        """Returns how many positions of a slider each pixel reaches, compared in float32, as the model does.
+
+        The position that the model's own threshold is rounded to stands for that threshold itself.
+        """
+        levels = np.empty(probabilities.shape, np.uint8)
+        for label, threshold in enumerate(self._model.thresholds.thresholds):
+            reached = LEVELS.copy()
+            reached[min(max(round(float(f"{threshold:.2f}") * 100), 1), len(reached)) - 1] = threshold
+            levels[..., label] = np.searchsorted(reached, probabilities[..., label], side="right")
+        return levels
 
 
 def _packed(values: Any) -> str:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
@@ -32,6 +33,7 @@ from shardwright.config import Config, EvaluatorConfig, LoaderConfig, RejectsCon
 from shardwright.config.constructors import as_section, config_of
 from shardwright.config.parse_values import keys_of, section_of
 from shardwright.config.trainer import BLESSED
+from shardwright.config.transform import KEEP, size_of_images
 from shardwright.config.yaml_config import as_config, parse_config
 from shardwright.dataset.manifest import MASKS, MULTI
 from shardwright.dataset.reader import ImageDataset
@@ -39,7 +41,7 @@ from shardwright.errors import ShardwrightError, UsageError
 from shardwright.evaluation.figures import Figures, Measured
 from shardwright.evaluation.metrics import ClassSums, LabelCounts, MaskSums, headline
 from shardwright.lineage.record import LINEAGE_FILE, read_lineage
-from shardwright.loader.dataset_info import image_size
+from shardwright.loader.dataset_info import image_size, median_size
 from shardwright.running.progress import print_note
 from shardwright.storage import is_remote
 from shardwright.storage.durable import make_folder
@@ -51,6 +53,8 @@ _TEST, _EVAL = "test", "eval"
 _TRANSFORMED = "transform"
 # Masks of a batch are in memory at once.
 _BATCH = 16
+# An option of the command, in messages; and where the keyword of Python has another name.
+_OPTION, _KEYWORDS = re.compile(r"(?<![^\s('\"])--([a-z][a-z-]*)"), {"format": "form"}
 
 
 @dataclass(frozen=True)
@@ -84,20 +88,33 @@ class TrainedModel:
         """The trained Keras model, without the resizing and the thresholds of the SavedModel."""
         return self.folder / TRAINING / MODEL_FILE
 
-    def predict(self, images: str | os.PathLike[str], out: str | os.PathLike[str], **options: Any) -> Any:
+    def predict(
+        self, images: str | os.PathLike[str], out: str | os.PathLike[str], *, force: bool = False, **options: Any
+    ) -> Any:
         """Predicts a folder of images or a dataset, and writes a table.
 
         Args:
             images: folder, glob or dataset.
-            out: the CSV to write; an existing one is replaced.
+            out: the CSV to write.
+            force: replace a CSV that is there.
             **options: fields of `shardwright.components.predictor.predict_images.PredictOptions`, such as `dialect`.
 
         Returns:
             The `Prediction`: the file, its layout, numbers of images and rows, and the images that were left out.
+
+        Raises:
+            UsageError: the file exists already, or an option is wrong.
         """
         from shardwright.components.predictor.predict_images import PredictOptions, predict
+        from shardwright.components.predictor.prediction_rows import CSV
 
-        return predict(str(self.model), os.fspath(images), os.fspath(out), PredictOptions(**options))
+        try:
+            chosen = PredictOptions(**options)
+            if chosen.form == CSV and os.path.lexists(os.path.expanduser(out)) and not force:
+                raise UsageError(f"out={os.fspath(out)!r}: exists already. Name another file, or give force=True.")
+            return predict(str(self.model), os.fspath(images), os.fspath(out), chosen)
+        except UsageError as error:
+            raise UsageError(_OPTION.sub(_keyword, str(error))) from None
 
     def __repr__(self) -> str:
         lines = [f"TrainedModel({str(self.folder)!r}, {self.task}, classes={list(self.classes)})"]
@@ -105,6 +122,10 @@ class TrainedModel:
             shown = ", ".join(f"{name} {value:.4f}" for name, value in self.figures.means(headline(self.task)))
             lines.append(f"  {shown}; of {self.figures.measured.words()}")
         return "\n".join(lines)
+
+
+def _keyword(option: re.Match[str]) -> str:
+    return _KEYWORDS.get(option[1], option[1].replace("-", "_"))
 
 
 def train(
@@ -136,12 +157,15 @@ def train(
         dataset: a dataset of `make_dataset` or `shardwright ingest`, or a transformed one.
         out: folder of the results.
         model: a `keras.Model` of Keras' layers; by default one of ours, see `trainer`. It takes float32 images [batch,
-            height, width, 3] as `loader.normalize` makes them (by default `unit`: 0 to 1), and returns float32 [batch,
-            height, width, classes] or [batch, classes]: probabilities, or logits if its last layer has no activation
-            or `trainer.outputs` says so. Training starts from its weights, and leaves the object as it is. Loss and
-            optimizer come from `trainer`. A call continues, or finds, a training of the same layers and weights.
+            height, width, 3], whose height and width may be open, as `loader.normalize` makes them (by default `unit`:
+            0 to 1), and returns float32 [batch, height, width, classes] or [batch, classes]: probabilities, or logits
+            if its last layer has no activation or `trainer.outputs` says so. Training starts from its weights, and
+            leaves the object as it is. Loss and optimizer come from `trainer`. A call continues, or finds, a training
+            of the same layers and weights.
         config: a configuration, or its file, whose sections are used where none is given here.
-        transform: `{"size": (256, 256)}`: how the images are brought to one size, by default to that of `model`.
+        transform: `{"size": (256, 256)}`: how the images are brought to one size. Without `size` and `config` it is
+            that of `model`'s input; where that is open, or there is no `model`, it is what `init` writes: the images'
+            median, each side as a multiple of 32, for masks at most 512, for classes a square of at most 224.
         loader: `{"augment": ["flip_left_right"]}`, as `loader` in YAML.
         trainer: `{"epochs": 20}`, as `trainer` in YAML. `"model": "my_models:build"` names a function that builds a
             model with layers of your own: in a notebook, write it with `%%writefile my_models.py`.
@@ -163,14 +187,10 @@ def train(
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     opened = dataset if isinstance(dataset, ImageDataset) else ImageDataset.open(dataset)
     begun = None if model is None else GivenModel.of(model)
-    if begun is not None:
-        if isinstance(trainer, Mapping) or (trainer is None and config is None):
-            trainer = {"model": begun.name, **(trainer or {})}
-        if config is None and transform is None and opened.manifest.kind != _TRANSFORMED:
-            # That of the model's images, where it does not take any.
-            shape = getattr(model, "input_shape", None)
-            sides = tuple(shape[1:3]) if isinstance(shape, tuple) and len(shape) == 4 else ()
-            transform = {"size": sides} if sides and None not in sides else None
+    if begun is not None and (isinstance(trainer, Mapping) or (trainer is None and config is None)):
+        trainer = {"model": begun.name, **(trainer or {})}
+    if config is None and opened.manifest.kind != _TRANSFORMED and not isinstance(transform, TransformConfig):
+        transform = _with_size(opened, transform or {}, model)
     given = {"transform": transform, "loader": loader, "trainer": trainer, "evaluator": evaluator, "rejects": rejects}
     chosen = training_config(opened, config, {name: value for name, value in given.items() if value is not None})
     if begun is not None:
@@ -213,6 +233,25 @@ def train(
     )
 
 
+def _with_size(dataset: ImageDataset, transform: Mapping[str, Any], model: Any) -> Mapping[str, Any]:
+    """Returns the transform with a size: that of a given model's images, or what `init` writes for the dataset's."""
+    if transform.get("size") is not None or transform.get("resize") == KEEP:
+        return transform
+    shape = getattr(model, "input_shape", None)
+    own = tuple(shape[1:3]) if isinstance(shape, tuple) and len(shape) == 4 else (None, None)
+    if None not in own:
+        return {**transform, "size": own}
+    median = median_size(dataset)
+    suited, resize = size_of_images(dataset.manifest.task, *median)
+    size = tuple(side or other for side, other in zip(own, suited, strict=True))
+    policy = transform.get("resize", resize)
+    print_note(
+        f"images are brought to {size[0]}x{size[1]} (height x width; {policy}), since their median is "
+        f'{median[0]}x{median[1]}. Another size: transform={{"size": (height, width)}}'
+    )
+    return {**transform, "size": size, "resize": policy}
+
+
 def training_config(
     dataset: ImageDataset, config: str | os.PathLike[str] | Mapping[str, Any] | Config | None, given: Mapping[str, Any]
 ) -> Config:
@@ -247,7 +286,7 @@ def _check_fits(model: Any, dataset: ImageDataset, config: Config) -> None:
     size = image_size(dataset) if manifest.kind == _TRANSFORMED else config.transform.size
     if size is not None:
         masks = manifest.task == "segmentation"
-        check_shapes(model, "model", image=size, classes=len(manifest.classes), masks=masks)
+        check_shapes(model, "model", image=size, classes=manifest.classes, masks=masks)
 
 
 def _keep(given: GivenModel, folder: Path) -> str:

@@ -21,6 +21,7 @@ from shardwright.components.image_trainer.spec import TrainRecipe, TrainSpec
 from shardwright.components.image_transform.transform_recipe import ingest_image_options
 from shardwright.components.model_files.keras_file import load_keras_model
 from shardwright.components.model_files.saved_model import load_saved_model
+from shardwright.components.model_files.shapes import last_number, shape_fits, shape_text
 from shardwright.components.predictor.exported_model import ExportedModel, is_exported, model_folder, open_model
 from shardwright.config import EvaluatorConfig, LoaderConfig, TrainerConfig
 from shardwright.config.images import KEEP
@@ -31,13 +32,12 @@ from shardwright.dataset.train_statistics import dataset_statistics
 from shardwright.errors import CheckFailed, ConfigError, DatasetError, UsageError
 from shardwright.loader.dataset_info import image_size
 
-KERAS_SUFFIX = ".keras"
+KERAS_SUFFIX, _OLD_SUFFIXES = ".keras", (".h5", ".hdf5")
 STRETCH = "stretch"
 LOGITS, ACTIVATIONS = "logits", ("sigmoid", "softmax")
 # Task of a model by the number of axes of its answers.
 _TASKS = {4: "segmentation", 2: "classification"}
 _NEARLY = 1e-3
-_SHOWN = 8
 
 
 @dataclass(frozen=True)
@@ -72,6 +72,11 @@ def open_any_model(place: str, stated: Stated, *, trusted: bool = False) -> Expo
         UsageError: there is no model, a fact is missing, or the shapes do not fit.
         DatasetError: the model does more than compute, or is damaged.
     """
+    if place.endswith(_OLD_SUFFIXES) and os.path.isfile(place):
+        raise UsageError(
+            f"{place}: is in Keras' old format HDF5, which is not read. Open it where it was made, and save it as a "
+            f"{KERAS_SUFFIX} file: keras.models.load_model({os.path.basename(place)!r}).save('model{KERAS_SUFFIX}')."
+        )
     place = place if place.endswith(KERAS_SUFFIX) else os.fspath(model_folder(place))
     if not place.endswith(KERAS_SUFFIX) and is_exported(place):
         if replace(stated, dataset="") != Stated():
@@ -207,10 +212,10 @@ def _spec_of(place: str, network: _Network, stated: Stated) -> TrainSpec:
     """
     takes, gives = network.takes, network.gives
     if len(takes) != 4 or takes[0] is not None or takes[3] != 3:
-        raise UsageError(f"{place}: takes {_shown(takes)}; images are given as [batch, height, width, 3].")
+        raise UsageError(f"{place}: takes {shape_text(takes)}; images are given as [batch, height, width, 3].")
     if len(gives) not in _TASKS or gives[-1] is None:
         raise UsageError(
-            f"{place}: gives {_shown(gives)}; for masks that must be [batch, height, width, classes], for labels "
+            f"{place}: gives {shape_text(gives)}; for masks that must be [batch, height, width, classes], for labels "
             "[batch, classes]."
         )
     task = _TASKS[len(gives)]
@@ -226,16 +231,12 @@ def _spec_of(place: str, network: _Network, stated: Stated) -> TrainSpec:
     _check_stated(place, network, stated, classes=classes, sized=bool(known))
     height, width = known[0]
     if len(set(known)) > 1:
-        shapes = "; ".join(f"{name}: {_shown((None, *size, 3))}" for name, size in sizes.items() if None not in size)
+        shapes = "; ".join(
+            f"{name}: {shape_text((None, *size, 3))}" for name, size in sizes.items() if None not in size
+        )
         raise UsageError(f"{place}: the sizes of its images differ: {shapes}.")
     masks = task == "segmentation"
-    wanted = (None, height, width, len(classes)) if masks else (None, len(classes))
-    fits = all(one is None or one == other for one, other in zip(gives, wanted, strict=True))
-    if dataset is not None and dataset.manifest.task != task:
-        fits, wanted = False, (None, len(classes)) if masks else (None, height, width, len(classes))
-    if not fits:
-        names = ", ".join(classes[:_SHOWN]) + (", …" if len(classes) > _SHOWN else "")
-        raise UsageError(f"{place}: gives {_shown(gives)}; for {names} that must be {_shown(wanted)}.")
+    _check_answers(place, network, stated, classes, (height, width), dataset.manifest.task if dataset else task)
     mean = std = None
     if stated.preprocess == "dataset":
         if not transformed:
@@ -261,6 +262,27 @@ def _spec_of(place: str, network: _Network, stated: Stated) -> TrainSpec:
     )
 
 
+def _check_answers(
+    place: str, network: _Network, stated: Stated, classes: Sequence[str], size: tuple[int, int], task: str
+) -> None:
+    """Refuses a model whose answers to images of a size have not the shape that a task and its classes ask for."""
+    import tensorflow as tf
+
+    gives, masks = network.gives, task == "segmentation"
+    wanted = (None, *size, len(classes)) if masks else (None, len(classes))
+    if None in gives[1:]:  # Open, as the images' sides are: what it gives for these.
+        try:
+            gives = (None, *network.function(tf.zeros((1, *size, 3))).shape[1:])
+        except (ValueError, tf.errors.OpError) as error:
+            problem = str(error).strip().splitlines()[0][:200]
+            raise UsageError(f"{place}: takes no images of {size[0]}x{size[1]} pixels ({problem}).") from None
+    if not (gives[0] is None and shape_fits(gives, wanted)):
+        words = last_number(classes, masks)
+        if any("," in name for name in stated.classes):
+            words += ". A name holds a comma; --classes takes names with spaces between them: --classes cat dog"
+        raise UsageError(f"{place}: gives {shape_text(gives)}, not {shape_text(wanted)}: {words}.")
+
+
 def _ingested(dataset: ImageDataset) -> dict[str, Any]:
     """Returns the ingest's image options of the dataset that a model was trained on, where serving can repeat them."""
     with suppress(ConfigError, DatasetError):  # A subset has no statistics.
@@ -278,16 +300,11 @@ def _check_stated(place: str, network: _Network, stated: Stated, *, classes: Seq
     if not classes:
         missing.append("--classes, their names in the order of the outputs, or --dataset, which it was trained on")
     if not sized:
-        missing.append(f"--size HEIGHT WIDTH, since it takes {_shown(network.takes)}")
+        missing.append(f"--size HEIGHT WIDTH, since it takes {shape_text(network.takes)}")
     if len(network.gives) == 2 and not stated.dataset and network.activation not in ACTIVATIONS:
         missing.append("--dataset, which says whether an image has one class or several")
     if missing:
         raise UsageError(f"{place}: Shardwright did not export this model. State {'; and '.join(missing)}.")
-
-
-def _shown(shape: Sequence[int | None]) -> str:
-    sides = ("any" if side is None else str(side) for side in shape[1:])
-    return f"[{', '.join(['batch' if shape[0] is None else str(shape[0]), *sides])}]" if shape else "[]"
 
 
 def _checked(place: str, signature: Any) -> Callable[..., Any]:

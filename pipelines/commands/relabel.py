@@ -2,20 +2,34 @@
 
 from __future__ import annotations
 
+import csv
 import shlex
 from argparse import Namespace
+from contextlib import suppress
 
 from shardwright.config.input import LabelsConfig, RleConfig
 from shardwright.dataset.reader import ImageDataset
+from shardwright.edit.diff_datasets import MASKS, RELABELED, find_differences
 from shardwright.edit.relabel_dataset import relabel
-from shardwright.errors import UsageError
+from shardwright.errors import ShardwrightError, UsageError
 from shardwright.pipelines.commands.results import dataset_row, finish, rejected_lines
+from shardwright.pipelines.reviewing import RANKING_HEADER
 from shardwright.running.progress import counted, print_note
 from shardwright.staging.commit import is_committed
+from shardwright.storage import open_table
+from shardwright.storage.limits import bounded_lines
 
 
 def run(options: Namespace) -> int:
     """Writes a dataset of the same images with other annotations."""
+    first: list[str] = []
+    with suppress(OSError, ValueError, csv.Error, ShardwrightError), open_table(options.labels) as file:
+        first = next(csv.reader(bounded_lines(file)), [])
+    if tuple(first) == RANKING_HEADER:
+        raise UsageError(
+            f"{options.labels}: is the ranking of a review, which corrects nothing. Mark the images in its page, "
+            "review.html, and give the corrections that the page saves."
+        )
     columns = {}
     for text in options.column:
         role, equals, header = text.partition("=")
@@ -45,10 +59,13 @@ def run(options: Namespace) -> int:
         print_note(note)
     totals = manifest.totals
     again = "; it was there already" if existed else ""
+    differences = find_differences(dataset, ImageDataset.open(options.out))
+    changed = differences.counts[RELABELED] + differences.counts[MASKS]
     return finish(
         options,
-        {**dataset_row(options.out, manifest), "existed": existed, "notes": list(notes)},
-        f"{options.out}: {counted(totals['written'], 'image')} relabeled, {totals['rejected']} rejected{again}",
+        {**dataset_row(options.out, manifest), "changed": changed, "existed": existed, "notes": list(notes)},
+        f"{options.out}: {counted(totals['written'], 'image')} written, {changed:,} with other annotations than "
+        f"before, {totals['rejected']:,} rejected{again}",
         *rejected_lines(options.out, manifest),
         following=shlex.join(["shardwright", "diff", options.dataset, options.out]),
     )

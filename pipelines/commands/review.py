@@ -34,6 +34,7 @@ def run(options: Namespace) -> int:
         print(f"shardwright: {escape(failure['key'])}: {escape(failure['reason'])}", file=sys.stderr)
     suspected = "" if made["suspected"] is None else f", {made['suspected']:,} suspected"
     lines = [f"{made['page']}: {made['shown']:,} of {counted(made['images'], 'image')}{suspected}"]
+    lines += [made["told"]] if made["told"] else []
     if made["annotations"]:
         lines.append(f"{made['annotations']}: the same images with the predictions, for an annotation tool")
     following = f"open {made['page']}, mark, save the corrections" + (f", then {made['next']}" if made["next"] else "")

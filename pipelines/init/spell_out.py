@@ -10,6 +10,7 @@ from typing import Any
 from shardwright.config import Config, InputConfig
 from shardwright.config.options import BYTES
 from shardwright.config.parse_values import option_at
+from shardwright.config.transform import size_of_images
 from shardwright.config.yaml_text import dump_yaml
 from shardwright.formats.classes import as_integer
 from shardwright.images.colors import COLOR, show_value
@@ -21,9 +22,6 @@ from shardwright.pipelines.init.read_trial import DetectedInput
 from shardwright.running.progress import counted
 from shardwright.text.escaping import escape
 
-# The size that a model gets: a U-Net halves its sides up to five times, and more pixels cost more than they give.
-_STEP, _LARGEST, _LARGEST_OF_CLASSES = 32, 512, 224
-_CLASSIFICATION = "classification"
 _BOXES = "boxes become features; `shardwright run` trains on the classes of whole images, and detects no objects"
 _FORMATS = "images.unsupported_formats"
 _WIDTH = 110
@@ -179,16 +177,8 @@ def _with_size(config: Config, options: Mapping[str, Any], sample: ImageSample, 
         f"[height, width] that the model gets. The images' median is {height}x{width}{several}."
     )
     comments["transform.resize"] = "Or: stretch, fill_crop, letterbox, keep."
-    if config.task == _CLASSIFICATION:
-        side = _multiple(min(height, width, _LARGEST_OF_CLASSES))
-        return replace(config, transform=replace(config.transform, size=(side, side), resize="fill_crop"))
-    scale = min(1.0, _LARGEST / max(height, width))
-    size = (_multiple(height * scale), _multiple(width * scale))
-    return replace(config, transform=replace(config.transform, size=size))
-
-
-def _multiple(side: float) -> int:
-    return max(_STEP, round(side / _STEP) * _STEP)
+    size, resize = size_of_images(config.task, height, width)
+    return replace(config, transform=replace(config.transform, size=size, resize=resize))
 
 
 def _chosen(section: Mapping[str, Any], defaults: Mapping[str, Any], always: tuple[str, ...]) -> dict[str, Any]:

@@ -33,6 +33,7 @@ from shardwright.edit.relabel_dataset import AnnotatedRecords, check_annotatable
 from shardwright.errors import CheckFailed, DatasetError, NotFound, UsageError
 from shardwright.ingest.run_ingest import make_dataset
 from shardwright.lineage.ancestry import family_of
+from shardwright.pipelines.reviewing import RANKING_HEADER
 from shardwright.pipelines.reviewing.answers import (
     Annotated,
     Answer,
@@ -43,6 +44,7 @@ from shardwright.pipelines.reviewing.answers import (
     views_of,
 )
 from shardwright.pipelines.reviewing.folds import fold_models, options_of
+from shardwright.pipelines.reviewing.strength import Strength
 from shardwright.review.confident_learning import doubt_label_sets, doubt_labels
 from shardwright.review.coverage import k_center, nearest_distances
 from shardwright.review.mask_doubts import MaskDifference, doubt_masks
@@ -126,7 +128,8 @@ def write_review(model: str, out: str, options: ReviewOptions, *, quiet: bool = 
 
     Returns:
         `page`, `ranking` and `annotations` (paths), `images` (how many were ranked), `shown`, `suspected` (how many are
-        off the diagonal of the confident joint; none of masks), `failures`, `next` (a command).
+        off the diagonal of the confident joint; none of masks), `strength` (of the model, see `Strength`; none of new
+        images) and the same in words (`told`), `failures`, `next` (a command).
 
     Raises:
         UsageError: there is no such model or dataset, or they do not belong together.
@@ -141,9 +144,9 @@ def write_review(model: str, out: str, options: ReviewOptions, *, quiet: bool = 
         check_annotatable(dataset)
     failures: list[Failure] = []
     if options.images is None:
-        ranked, suspected = _doubtful(opened, dataset, target, options, failures, quiet=quiet)
+        ranked, suspected, strength = _doubtful(opened, dataset, target, options, failures, quiet=quiet)
     else:
-        ranked, suspected = _to_label(opened, dataset, options, failures, quiet=quiet), None
+        ranked, suspected, strength = _to_label(opened, dataset, options, failures, quiet=quiet), None, None
     if not ranked:
         raise CheckFailed(f"{options.images or dataset.root}: none of the images can be reviewed. {_first(failures)}")
     make_folder(target)
@@ -157,7 +160,8 @@ def write_review(model: str, out: str, options: ReviewOptions, *, quiet: bool = 
         wanted = {row.answer.key for row in shown}
         seen = (view for split in images.splits for view in views_of(images, split))
         views = {view.key: view for view in seen if view.key in wanted}
-        page = _page(opened, dataset, options, len(ranked), following)
+        told = strength.words(suspected) if strength else ""
+        page = _page(opened, dataset, options, len(ranked), following, told)
         items = [_item(opened, row, views[row.answer.key]) for row in shown if row.answer.key in views]
         _write_ranking(target / RANKING, ranked, opened.classes, annotated=options.images is None)
         write_file(target / PAGE, page.render(items))
@@ -168,6 +172,8 @@ def write_review(model: str, out: str, options: ReviewOptions, *, quiet: bool = 
         "images": len(ranked),
         "shown": len(items),
         "suspected": suspected,
+        "strength": strength.to_dict() if strength else None,
+        "told": told,
         "failures": [failure._asdict() for failure in failures],
         "next": following,
     }
@@ -193,7 +199,7 @@ def _doubtful(
     failures: list[Failure],
     *,
     quiet: bool,
-) -> tuple[list[Ranked], int | None]:
+) -> tuple[list[Ranked], int | None, Strength | None]:
     """Ranks annotated images by how much models doubt their annotations."""
     if dataset.manifest.labels == NONE:
         raise UsageError(f"{dataset.root}: has no annotations. Use --images {dataset.root} to choose what to label.")
@@ -222,16 +228,17 @@ def _doubtful(
                     failures.append(found)
                 else:
                     answers.append(found)
-    return _rank(dataset.manifest.labels, answers, annotated, model.classes)
+    kind = dataset.manifest.labels
+    if kind == SINGLE:
+        answers = [answer for answer in answers if annotated[answer.key].labels]
+    if not answers:
+        return [], None, None
+    return *_rank(kind, answers, annotated, model.classes), Strength.of(kind, answers, annotated, model.classes)
 
 
 def _rank(
     kind: str, answers: Sequence[Answer], annotated: Mapping[str, Annotated], classes: Sequence[str]
 ) -> tuple[list[Ranked], int | None]:
-    if kind == SINGLE:
-        answers = [answer for answer in answers if annotated[answer.key].labels]
-    if not answers:
-        return [], None
     rows = [annotated[answer.key] for answer in answers]
     if kind == MASKS:
         order, doubts = doubt_masks([answer.differences for answer in answers])
@@ -341,11 +348,11 @@ def _with_predictions(images: ImageDataset, model: ExportedModel, shown: Sequenc
 
 
 def _page(
-    model: ExportedModel, dataset: ImageDataset, options: ReviewOptions, images: int, following: str
+    model: ExportedModel, dataset: ImageDataset, options: ReviewOptions, images: int, following: str, told: str
 ) -> ReviewPage:
     annotated = options.images is None
     title = "Doubtful annotations" if annotated else "What to label next"
-    lead = f"The first {min(options.count, images)} of {counted(images, 'image')}"
+    lead = f"The first {min(options.count, images)} of {counted(images, 'image')}" + (f". {told}." if told else "")
     identity = fingerprint([dataset.manifest.digest, model.fingerprint, options.images or "", options.folds])
     return ReviewPage(title, lead, identity[:16], model.classes, model.multi, annotated, following)
 
@@ -367,7 +374,7 @@ def _following(dataset: ImageDataset, options: ReviewOptions, model: ExportedMod
 def _write_ranking(file: Path, ranked: Sequence[Ranked], classes: Sequence[str], *, annotated: bool) -> None:
     text = io.StringIO(newline="")
     table = csv.writer(text, lineterminator="\n")
-    table.writerow(("rank", "image", *(("split", "annotation") if annotated else ()), "prediction", "score", "reason"))
+    table.writerow(name for name in RANKING_HEADER if annotated or name not in ("split", "annotation"))
     for number, row in enumerate(ranked, 1):
         told = (row.split, "|".join(classes[k] for k in row.labels)) if annotated else ()
         predicted = "|".join(classes[k] for k in row.answer.labels)

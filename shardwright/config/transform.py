@@ -20,6 +20,8 @@ RLE, PNG = "rle", "png"
 INDEX, ONE_HOT, MULTI_HOT = "index", "one_hot", "multi_hot"
 COUNTS, IDS, DENSE = "counts", "ids", "dense"
 DEFAULT_SIZE = (352, 544)
+# Of sizes chosen from the images: a U-Net halves its sides up to five times, and more pixels cost more than they give.
+_STEP, _LARGEST, _LARGEST_OF_CLASSES = 32, 512, 224
 # No vocabulary needs more words, and a dense vector of more is better stored sparsely.
 _MOST_WORDS = 1_000_000
 
@@ -128,3 +130,19 @@ class TransformConfig(Section):
             chroma=self.chroma if jpeg else TransformConfig.chroma,
             masks=self.masks if task == "segmentation" else TransformConfig.masks,
         )
+
+
+def size_of_images(task: str, height: int, width: int) -> tuple[tuple[int, int], str]:
+    """Returns `size` and `resize` for images of which the median has this height and width: what `init` writes.
+
+    Masks keep the aspect of their images. Classes get a square, to which the images are cropped.
+    """
+    if task == "classification":
+        side = _multiple(min(height, width, _LARGEST_OF_CLASSES))
+        return (side, side), "fill_crop"
+    scale = min(1.0, _LARGEST / max(height, width))
+    return (_multiple(height * scale), _multiple(width * scale)), "stretch"
+
+
+def _multiple(side: float) -> int:
+    return max(_STEP, round(side / _STEP) * _STEP)

@@ -70,7 +70,7 @@ from shardwright.tfrecords.wire import pack_int64_lists
 
 AUTO, EMPTY, REJECT, FAIL, UNCHANGED = "auto", "empty", "reject", "fail", "keep"
 _WAYS = (AUTO, EMPTY, REJECT, FAIL, UNCHANGED)
-_SHOWN = 3
+_SHOWN, _NAMED = 3, 20
 _OF_CLASSES = ("image/class/label", "image/class/text")
 _BEFORE = " (by the annotations before this relabel)"
 # All options are detected.
@@ -317,12 +317,12 @@ def _with_kept(labels: str, manifest: Manifest, form: AnnotatedRecords) -> Annot
     """
     known = manifest.classes
     if form.classes[: len(known)] != known or (manifest.labels, form.labels) == (SINGLE, MULTI):
-        raise CheckFailed(
-            f"{labels}: with --unlisted-images keep, its classes must be those of the dataset "
-            f"({', '.join(known[:_SHOWN])}; labels: {manifest.labels}), and they are "
-            f"{', '.join(form.classes[:_SHOWN])} (labels: {form.labels}). Name the classes as the dataset does, or "
-            "give a file of all images."
-        )
+        unknown = [repr(name) for name in form.classes if name not in known]
+        what = "an image has one class in the dataset, and several in the file. Give one"
+        if unknown:
+            there = ", ".join(known[:_NAMED]) + (", …" if len(known) > _NAMED else "")
+            what = f"the dataset has no class {', '.join(unknown[:_SHOWN])}; it has {there}. Correct the names"
+        raise CheckFailed(f"{labels}: --unlisted-images keep: {what}, or give a file of all images.")
     kind = form.labels if manifest.labels == NONE else manifest.labels
     return dataclasses.replace(form, labels=kind, ignore=form.ignore or manifest.ignores)
 

@@ -27,6 +27,8 @@ UNJUDGED = "not judged on"
 # The half width that an interval may have, and the least number of images, under `min_images: auto`.
 HALF_WIDTH = 0.1
 LEAST_IMAGES = 50
+# Of each class: the default of `evaluator.min_per_class`.
+LEAST_PER_CLASS = 5
 # With fewer images on which two models differ, no result has a two-sided p-value below 0.05: 2 * 0.5**5 = 0.0625.
 _DIFFERENT = 6
 _Z = NormalDist().inv_cdf(0.975)

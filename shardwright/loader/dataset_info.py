@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from shardwright.dataset.reader import ImageDataset
 from shardwright.dataset.train_statistics import read_statistics
 from shardwright.errors import DatasetError
@@ -10,6 +12,10 @@ from shardwright.tfrecords.records import decode_example
 
 # The images of a dataset were checked when it was written.
 _ANY_SIZE = 2**31
+# Of so many shards a median is taken.
+_SHARDS = 64
+# Exif orientations from this one on exchange the sides.
+_TURNED = 5
 
 
 def image_size(dataset: ImageDataset) -> tuple[int, int]:
@@ -39,3 +45,23 @@ def image_size(dataset: ImageDataset) -> tuple[int, int]:
             header = read_header(encoded, max_pixels=_ANY_SIZE)
             return header.height, header.width
     raise DatasetError(f"{dataset.root}: contains no record, so there is nothing to load.")
+
+
+def median_size(dataset: ImageDataset) -> tuple[int, int]:
+    """Returns the median height and the median width of a dataset's images, as they are displayed.
+
+    Raises:
+        DatasetError: the dataset contains no record, or is damaged.
+    """
+    shards = dataset.all_shards()
+    sides = []
+    for shard in shards[:: -(-len(shards) // _SHARDS) or 1]:
+        numbers = dataset.facts(shard).numbers
+        height, width, turned = numbers["height"], numbers["width"], numbers["orientation"] >= _TURNED
+        sides.append(np.stack([np.where(turned, width, height), np.where(turned, height, width)]))
+    known = np.concatenate(sides, axis=1) if sides else np.zeros((2, 0), np.int64)
+    known = np.sort(known[:, known.min(axis=0) > 0], axis=1)
+    if not known.size:  # Some presets store no size.
+        return image_size(dataset)
+    height, width = known[:, (known.shape[1] - 1) // 2].tolist()
+    return height, width

@@ -27,6 +27,7 @@ from shardwright.display.html import (
     table,
     with_share,
 )
+from shardwright.evaluation.verdict import LEAST_PER_CLASS
 from shardwright.report.collect import Collected
 from shardwright.report.duplicates import Duplicates
 from shardwright.running.progress import counted
@@ -121,12 +122,17 @@ def findings(collected: Collected, duplicates: Duplicates, further: Sequence[tup
     """Returns the list of findings, the most serious first; `further` are those of other chapters."""
     rows = [*further, *_findings(collected, duplicates)]
     if not any(kind != "good" for kind, _ in rows):
-        fine = ["no rejects"]
+        classes = len(collected.dataset.manifest.classes)
+        fine: list[str | Markup] = ["no rejects"]
         if duplicates.exact is not None or duplicates.near is not None:
             fine.append("no equal files in two splits" if duplicates.near is None else "no leak between splits")
         if collected.dataset.manifest.labels != NONE:
-            fine.append("every class in every split")
-        rows.insert(0, ("good", f"Nothing stands out: {', '.join(fine)}."))
+            every = ((collected.class_count(k, split), split, k) for split in collected.images for k in range(classes))
+            least, split, label = min(every, default=(0, "", 0))
+            name = isolate(collected.dataset.manifest.classes[label], 40) if least else ""
+            rarest = Markup(" ({} or more: {} of {})").format(least, isolate(split), name) if least else ""
+            fine.append(join(["every class in every split", rarest], ""))
+        rows.insert(0, ("good", Markup("Nothing stands out: {}.").format(join(fine, ", "))))
     return finding_list(rows)
 
 
@@ -162,6 +168,16 @@ def _findings(collected: Collected, duplicates: Duplicates) -> Iterator[tuple[st
         if missing and manifest.labels != NONE:
             names = join([*(isolate(name, 40) for name in missing[:8]), *(["…"] if len(missing) > 8 else [])], ", ")
             yield "warn", Markup("Split {} has no image of {}.").format(isolate(split), names)
+        shown = [(name, collected.class_count(label, split)) for label, name in enumerate(manifest.classes)]
+        few = [(name, count) for name, count in shown if 0 < count < LEAST_PER_CLASS and manifest.labels != NONE]
+        if few:
+            told = [Markup("{} of {}").format(counted(count, "image"), isolate(name, 40)) for name, count in few[:8]]
+            yield (
+                "warn",
+                Markup("Split {} has {}: of fewer than {}, as many as a blessing asks for, figures say little.").format(
+                    isolate(split), join([*told, *(["…"] if len(few) > 8 else [])], ", "), LEAST_PER_CLASS
+                ),
+            )
     counts = [collected.class_count(label) for label in range(len(manifest.classes))]
     least, most = min(counts, default=0), max(counts, default=0)
     if least and most >= _IMBALANCE * least:

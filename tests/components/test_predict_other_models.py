@@ -113,8 +113,11 @@ def test_labels(saved, tmp_path):
         (
             masks,
             Stated(UNIT, classes=("a", "b", "c")),
-            re.escape("gives [batch, 16, 24, 2]; for a, b, c that must be [batch, 16, 24, 3]"),
+            re.escape(
+                "gives [batch, 16, 24, 2], not [batch, 16, 24, 3]: the last number is that of the classes, 3 (a, b, c)"
+            ),
         ),
+        (masks, Stated(UNIT, classes=("a,b",)), "A name holds a comma; --classes takes names with spaces between"),
         (
             masks,
             Stated(UNIT, classes=("a", "b"), size=(8, 8)),
@@ -128,7 +131,7 @@ def test_labels(saved, tmp_path):
         (
             lambda: keras.Sequential([keras.Input((16, 24, 3)), layers.Conv2D(2, 1, strides=2, activation="sigmoid")]),
             Stated(UNIT, classes=("a", "b")),
-            re.escape("gives [batch, 8, 12, 2]; for a, b that must be [batch, 16, 24, 2]"),
+            re.escape("gives [batch, 8, 12, 2], not [batch, 16, 24, 2]: "),
         ),
         (lambda: labels(None), Stated(UNIT, classes=("a", "b")), "whether an image has one class or several"),
         (masks, Stated("dataset", classes=("a", "b")), "needs --dataset, a transformed one"),
@@ -141,8 +144,14 @@ def test_what_is_missing_or_does_not_fit_is_said_with_both_shapes(saved, tmp_pat
 
 def test_a_dataset_of_the_other_task_does_not_fit(saved, tmp_path):
     source = build.dataset(tmp_path / "source", counts={"train": [1]})
-    with pytest.raises(UsageError, match=re.escape("gives [batch, 2]; for ") + r".* must be \[batch, 16, 24, 2\]"):
+    with pytest.raises(UsageError, match=re.escape("gives [batch, 2], not [batch, 16, 24, 2]: ")):
         open_any_model(saved(labels("softmax")), Stated(UNIT, str(source)))
+
+
+def test_a_file_of_the_old_format_is_named(tmp_path):
+    masks().save(tmp_path / "model.h5")
+    with pytest.raises(UsageError, match=r"old format HDF5.*load_model\('model.h5'\)\.save\('model\.keras'\)"):
+        open_any_model(str(tmp_path / "model.h5"), Stated(UNIT, classes=("a", "b")))
 
 
 def test_a_model_that_runs_code_is_not_opened(tmp_path):

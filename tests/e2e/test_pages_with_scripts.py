@@ -4,6 +4,7 @@ import base64
 import json
 import re
 import threading
+from itertools import pairwise
 from types import MappingProxyType
 
 import numpy as np
@@ -11,7 +12,7 @@ import pytest
 from PIL import Image
 
 from shardwright.display.html import PageScript, document
-from shardwright.evaluation.thresholds import Thresholds
+from shardwright.evaluation.thresholds import Thresholds, threshold_masks
 from shardwright.pipelines.try_server import TriedModel, TryServer
 from shardwright.review.review_page import ReviewItem, ReviewPage
 
@@ -117,6 +118,22 @@ DROP = """<script>addEventListener("load", async () => {
 });</script>"""
 
 
+def dropped(browser, scratch, model, play):
+    """What a script tells that is given a photograph as base64, and drops it on the page of the real server."""
+    Image.fromarray(np.full((8, 16, 3), 90, np.uint8)).save(scratch / "photo.png")
+    photo = base64.b64encode((scratch / "photo.png").read_bytes()).decode("ascii")
+    with TryServer(TriedModel(model)) as server:
+        page = re.sub(r"<meta http-equiv=[^>]*>", "", server.page.decode("utf-8"))
+        server.page = page.replace("</body>", f"{browser.tell}{play % photo}</body>").encode("utf-8")
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
+        thread.start()
+        try:
+            return browser.open(server.address, scratch)
+        finally:
+            server.shutdown()
+            thread.join()
+
+
 def test_a_photograph_is_dropped_and_the_slider_moves_its_masks(browser, tmp_path):
     """The real server, with a model whose answer is known."""
 
@@ -128,25 +145,71 @@ def test_a_photograph_is_dropped_and_the_slider_moves_its_masks(browser, tmp_pat
         def answer(self, images, texts=None, *, stored=False):
             scores = np.zeros((1, 8, 8, 2), np.float32)
             scores[0, :4, :, 0] = 0.6
-            return {"probabilities": scores, "masks": (scores >= 0.5).astype(np.uint8)}
+            return {"probabilities": scores}
 
         def pixels(self, images, *, stored=False):
             return np.full((1, 8, 8, 3), 90, np.uint8)
 
-    Image.fromarray(np.full((8, 16, 3), 90, np.uint8)).save(tmp_path / "photo.png")
-    photo = base64.b64encode((tmp_path / "photo.png").read_bytes()).decode("ascii")
-    with TryServer(TriedModel(Model())) as server:
-        page = re.sub(r"<meta http-equiv=[^>]*>", "", server.page.decode("utf-8"))
-        server.page = page.replace("</body>", f"{browser.tell}{DROP % photo}</body>").encode("utf-8")
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
-        thread.start()
-        try:
-            found = browser.open(server.address, tmp_path)
-        finally:
-            server.shutdown()
-            thread.join()
+    found = dropped(browser, tmp_path, Model(), DROP)
     assert (found["before"], found["after"]) == (["50.0 %", "0.0 %"], ["0.0 %", "0.0 %"])
     assert found["plain"] == [90, 90, 90, 255] != found["painted"]
     assert found["name"] == "<b>photo</b>.png"
     assert found["bold"] is None
     assert found["note"].endswith("16 × 8 pixels")
+
+
+# Moves all sliders to each of the settings, and at the end to where they were.
+MOVE = (
+    DROP[: DROP.index("    const before")]
+    + """
+    const sliders = [...document.querySelectorAll("#sliders input")], own = sliders.map((slider) => slider.value);
+    const to = (values) => {
+      sliders.forEach((slider, k) => { slider.value = values[k]; slider.dispatchEvent(new Event("input")); });
+      return cells();
+    };
+    const loaded = cells(), settings = [%s].map((value) => to(sliders.map(() => value)));
+    tell({own, loaded, settings, back: to(own)});
+  }, 50);
+});</script>"""
+)
+
+
+def test_no_mask_grows_with_the_threshold(browser, tmp_path):
+    """The smallest region counts at every setting, so the page shows what the model would answer with that threshold.
+
+    It counted at the model's own threshold alone: a higher one brought regions back.
+    """
+    height, width = 24, 31  # Of 744 pixels no share ends in a 5 that two languages round in two ways.
+    noise = np.random.default_rng(4).random((1, height, width, 3), np.float32)
+    noise[0, 4:16, 5:20, 1] = 0.93
+    # The float32 of a setting itself, and what float64 and rounding to 8 bits take for it.
+    noise[0, ::2, :, 2] = np.resize(np.float32([0.3, 0.505, 0.51, 0.6]), width)
+    own = Thresholds((0.51, 0.735, 0.51), (60, 40, 0))
+    settings = [0.05, 0.3, 0.49, 0.51, 0.52, 0.6, 0.7, 0.8, 0.9]
+
+    class Model:
+        folder, task, multi, classes = str(tmp_path), "segmentation", False, ("a", "b", "c")
+        resize, ingested, texts, thresholds = "stretch", MappingProxyType({}), (), own
+
+        def answer(self, images, texts=None, *, stored=False):
+            return {"probabilities": noise, "masks": threshold_masks(noise, own)}
+
+        def pixels(self, images, *, stored=False):
+            return np.full((1, height, width, 3), 90, np.uint8)
+
+    Model.height, Model.width = height, width
+    found = dropped(browser, tmp_path, Model(), MOVE.replace("[%s]", str(settings)))
+
+    def areas(chosen):
+        return [float(f"{100 * part:.1f}") for part in threshold_masks(noise, chosen)[0].mean((0, 1))]
+
+    shown = [[float(cell.partition(" ")[0]) for cell in cells] for cells in found["settings"]]
+    assert found["loaded"] == found["back"]
+    assert [float(cell.partition(" ")[0]) for cell in found["loaded"]] == areas(own)
+    for setting, row in zip(settings, shown, strict=True):
+        assert row == areas(Thresholds((setting,) * 3, own.min_areas)), setting
+    assert all(a >= b for lower, higher in pairwise(shown) for a, b in zip(lower, higher, strict=True))
+    # What was left out is said.
+    removed = (noise[0, ..., 0] >= np.float32(0.51)).mean() - threshold_masks(noise, own)[0, ..., 0].mean()
+    assert found["loaded"][0].endswith(f" %, and {100 * removed:.1f} % in regions below 60 pixels, left out")
+    assert "left out" not in found["loaded"][2]

@@ -98,6 +98,7 @@ def test_wrong_classes_come_first_and_are_corrected(classifier, tmp_path, capsys
     assert main([*call, "--json"]) == 0
     made = json.loads(capsys.readouterr().out)
     assert (made["images"], made["shown"], made["failures"]) == (24, 4, [])
+    assert made["told"] == "Accuracy 0.92 on 24 images of eval"
     with open(made["ranking"], encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))
     assert {row["image"] for row in rows[:2]} == {"07.png", "20.png"}
@@ -122,6 +123,25 @@ def test_wrong_classes_come_first_and_are_corrected(classifier, tmp_path, capsys
     assert main(["export", str(tmp_path / "corrected"), "--out", str(tmp_path / "files")]) == 0
     assert main(call) == 2
     assert "contains a review already" in capsys.readouterr().err
+
+
+def test_a_weak_model_is_told_on_the_terminal_the_page_and_as_json(classifier, tmp_path, capsys):
+    """It said how many were suspected, as if these were errors."""
+    dataset = labeled(tmp_path, wrong=[f"{number:02d}.png" for number in range(14)])
+    call = ["review", classifier, "--dataset", dataset]
+    assert main([*call, "--out", str(tmp_path / "first")]) == 0
+    (line,) = [one for one in capsys.readouterr().out.splitlines() if one.startswith("Accuracy")]
+    assert line.startswith(
+        "Accuracy 0.42 on 24 images of eval: a ranking by so weak a model finds little, even an oracle"
+    )
+    assert line in re.sub("<[^>]*>", "", (tmp_path / "first/review.html").read_text(encoding="utf-8"))
+    assert main([*call, "--json", "--out", str(tmp_path / "second")]) == 0
+    made = json.loads(capsys.readouterr().out)
+    assert made["told"] == line
+    # The ranking is no table of annotations; it was refused as one of masks.
+    assert main(["relabel", dataset, made["ranking"], "--out", str(tmp_path / "new")]) == 2
+    assert "is the ranking of a review, which corrects nothing. Mark the images in its" in capsys.readouterr().err
+    assert (made["strength"]["weak"], made["strength"]["images"]) == (True, 24)
 
 
 def masked(root: Path) -> str:

@@ -75,13 +75,13 @@ def model_of(spec: TrainSpec) -> keras.Model:
     sizes = {"height": spec.height, "width": spec.width, "classes": len(spec.classes), "filters": options.base_filters}
     if is_import_path(options.model):
         own = {"task": spec.task, "multi": spec.multi, "seed": options.seed, **sizes}
-        return build_own_model(options.model, options.outputs, code=spec.recipe.code, **own)
+        return build_own_model(options.model, options.outputs, names=spec.classes, code=spec.recipe.code, **own)
     if options.model.startswith(DIGEST):
         return checked_own_model(
             load_keras_model(spec.weights_from),
             "model",
             image=(spec.height, spec.width),
-            classes=len(spec.classes),
+            classes=spec.classes,
             masks=spec.task == "segmentation",
             multi=spec.multi,
             returned=options.outputs,

@@ -17,23 +17,27 @@ it imports (`components/runtime/user_code.py`), so the model is trained again af
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 from shardwright.components.image_trainer.models.logits import ACTIVATIONS, ending_in, last_activation
 from shardwright.components.model_files.keras_file import load_keras_model
+from shardwright.components.model_files.shapes import last_number, shape_fits, shape_text
 from shardwright.components.runtime.call_user_code import call_function
 from shardwright.components.runtime.user_code import Code
 from shardwright.errors import UsageError
 
 
-def build_own_model(path: str, returned: str = "auto", *, code: Code | None = None, **options: Any) -> Any:
+def build_own_model(
+    path: str, returned: str = "auto", *, names: Sequence[str], code: Code | None = None, **options: Any
+) -> Any:
     """Calls the function of an import path and checks what it builds.
 
     Args:
         path: `package.module:function`.
         returned: `trainer.outputs`.
+        names: of the classes.
         code: the code that the recipe has of it.
         options: see above.
 
@@ -48,7 +52,7 @@ def build_own_model(path: str, returned: str = "auto", *, code: Code | None = No
         model,
         f"trainer.model: {path}",
         image=(options["height"], options["width"]),
-        classes=options["classes"],
+        classes=names,
         masks=options["task"] == "segmentation",
         multi=options["multi"],
         returned=returned,
@@ -56,7 +60,14 @@ def build_own_model(path: str, returned: str = "auto", *, code: Code | None = No
 
 
 def checked_own_model(
-    model: Any, where: str, *, image: tuple[int, int], classes: int, masks: bool, multi: bool, returned: str = "auto"
+    model: Any,
+    where: str,
+    *,
+    image: tuple[int, int],
+    classes: Sequence[str],
+    masks: bool,
+    multi: bool,
+    returned: str = "auto",
 ) -> Any:
     """Checks that a model meets the requirements, before the training; returns it with probabilities at its end.
 
@@ -64,7 +75,7 @@ def checked_own_model(
         model: the function's result, or a model that was given.
         where: what named it, for messages.
         image: height and width.
-        classes: number of classes.
+        classes: their names.
         masks: whether it is for segmentation.
         multi: whether an image may have several classes.
         returned: `trainer.outputs`.
@@ -103,18 +114,29 @@ def checked_own_model(
     return model
 
 
-def check_shapes(model: Any, where: str, *, image: tuple[int, int], classes: int, masks: bool) -> None:
+def check_shapes(model: Any, where: str, *, image: tuple[int, int], classes: Sequence[str], masks: bool) -> None:
     """Refuses a model for other images or classes; the arguments are those of `checked_own_model`."""
-    wanted = (*image, classes) if masks else (classes,)
+    wanted = (*image, len(classes)) if masks else (len(classes),)
     inputs, outputs = getattr(model, "inputs", None) or [], getattr(model, "outputs", None) or []
     if len(inputs) != 1 or len(outputs) != 1:
         numbers = f"{len(inputs)} inputs and {len(outputs)} outputs"
         raise UsageError(f"{where}: has {numbers}; build it with one of each (keras.Input).")
-    given, answered = list(inputs[0].shape), list(outputs[0].shape)
-    if tuple(given[1:]) != (*image, 3):
-        raise UsageError(f"{where}: takes {given}; it is given [batch, {image[0]}, {image[1]}, 3].")
-    if tuple(answered[1:]) != wanted:
-        raise UsageError(f"{where}: gives {answered}, not [batch, {', '.join(map(str, wanted))}].")
+    given, answered = inputs[0].shape, outputs[0].shape
+    if not shape_fits(given, (None, *image, 3)):
+        raise UsageError(
+            f"{where}: takes {shape_text(given)}; it is given {shape_text((None, *image, 3))}: the images' height and "
+            "width, and 3 colors."
+        )
+    if None in answered[1:]:  # Open, as the images' sides are: what it gives for these.
+        try:
+            answered = model.compute_output_shape((None, *image, 3))
+        except ValueError as error:
+            problem = str(error).strip().splitlines()[0][:200]
+            raise UsageError(f"{where}: takes no images of {image[0]}x{image[1]} pixels ({problem}).") from None
+    if not shape_fits(answered, (None, *wanted)):
+        raise UsageError(
+            f"{where}: gives {shape_text(answered)}, not {shape_text((None, *wanted))}: {last_number(classes, masks)}."
+        )
 
 
 def _check_saved(model: Any, batch: Any, answer: Any, refuse: Callable[[str], None]) -> None:

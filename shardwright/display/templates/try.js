@@ -15,7 +15,10 @@
   };
   const bytes = (text) => Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
   const percent = (part) => (100 * part).toFixed(1) + " %";
-  const limit = (number) => Number((sliders[number] || sliders[0]).value);
+  const slider = (label) => sliders[label] || sliders[0];
+  // In float32, as the model compares. Where its own threshold was rounded to be shown, it counts as it is.
+  const limit = (label) => Math.fround(Number(slider(label).value) === Number(slider(label).defaultValue)
+    ? data.thresholds[label] : Number(slider(label).value));
 
   const paint = (canvas, answer, inside) => {
     const [height, width] = answer.size, context = canvas.getContext("2d", {willReadFrequently: true});
@@ -39,23 +42,39 @@
     });
     context.putImageData(pixels, 0, 0);
   };
-  const inMask = (answer) => {
-    const own = data.thresholds.map((value, label) => Math.abs(limit(label) - value) < 0.0051);
-    const least = data.thresholds.map((_, label) => Math.ceil(limit(label) * 255));
-    // At the model's own threshold its mask is shown, which has no small regions.
-    return (label, place) => own[label] ? answer.masks[place] === 1 : answer.scores[place] >= least[label];
+  // Drops regions of fewer pixels than the model's smallest; pixels that touch at a corner are one region.
+  const withoutSmall = (mask, width, least) => {
+    const height = mask.length / width, found = new Int32Array(mask.length);
+    let dropped = 0;
+    for (let first = 0; first < mask.length; first++) {
+      if (mask[first] !== 1) continue;
+      let count = 1;
+      found[0] = first; mask[first] = 2;
+      for (let next = 0; next < count; next++) {
+        const row = Math.floor(found[next] / width), column = found[next] % width;
+        for (let r = Math.max(row - 1, 0); r <= Math.min(row + 1, height - 1); r++) {
+          for (let c = Math.max(column - 1, 0); c <= Math.min(column + 1, width - 1); c++) {
+            if (mask[r * width + c] === 1) { mask[r * width + c] = 2; found[count++] = r * width + c; }
+          }
+        }
+      }
+      if (count < least) { dropped += count; for (let k = 0; k < count; k++) mask[found[k]] = 0; }
+    }
+    return dropped;
   };
   const masks = (entry) => {
-    const {answer} = entry, inside = inMask(answer), size = answer.size[0] * answer.size[1];
-    paint(entry.canvas, answer, inside);
+    const {answer} = entry, size = answer.size[0] * answer.size[1], all = new Uint8Array(answer.levels.length);
     entry.rows.replaceChildren();
     data.classes.forEach((name, label) => {
-      let count = 0, most = 0;
-      for (let place = label * size; place < (label + 1) * size; place++) {
-        count += inside(label, place); most = Math.max(most, answer.scores[place]);
-      }
-      row(entry.rows, name, most / 255, count > 0, percent(count / size), label);
+      const mask = all.subarray(label * size, (label + 1) * size), from = Math.round(100 * slider(label).value);
+      let count = 0;
+      for (let place = 0; place < size; place++) count += mask[place] = answer.levels[label * size + place] >= from;
+      const least = data.smallest[label], dropped = least > 1 ? withoutSmall(mask, answer.size[1], least) : 0;
+      const note = dropped ? ", and " + percent(dropped / size) + " in regions below " + least + " pixels, left out" : "";
+      count -= dropped;
+      row(entry.rows, name, answer.probabilities[label], count > 0, percent(count / size) + note, label);
     });
+    paint(entry.canvas, answer, (label, place) => all[place] > 0);
   };
   const row = (table, name, score, chosen, note, label) => {
     const line = add(table, "tr"), head = add(line, "th");
@@ -85,7 +104,7 @@
     answer.image = new Image();
     answer.image.src = answer.picture;
     await answer.image.decode();
-    for (const part of ["scores", "masks", "truth"]) if (typeof answer[part] === "string") answer[part] = bytes(answer[part]);
+    for (const part of ["levels", "truth"]) if (typeof answer[part] === "string") answer[part] = bytes(answer[part]);
     const card = document.createElement("article");
     card.className = "card item"; card.tabIndex = 0;
     add(add(card, "h3"), "bdi", name);

@@ -12,6 +12,7 @@ from shardwright.errors import UsageError
 
 MASKS = {"height": 12, "width": 10, "classes": 2, "task": "segmentation", "multi": False, "filters": 4, "seed": 1}
 LABELS = {**MASKS, "task": "classification"}
+NAMES = ("cat", "dog")
 
 
 @pytest.mark.slow
@@ -20,7 +21,7 @@ LABELS = {**MASKS, "task": "classification"}
     [("right", MASKS), ("label", LABELS), ("label", {**LABELS, "multi": True})],
 )
 def test_a_model_as_asked_for_is_taken(name, options):
-    model = build_own_model(f"own_models:{name}", **options)
+    model = build_own_model(f"own_models:{name}", names=NAMES, **options)
     assert model.output_shape[-1] == 2
 
 
@@ -28,12 +29,16 @@ def test_a_model_as_asked_for_is_taken(name, options):
 @pytest.mark.parametrize(
     ("path", "options", "message"),
     [
-        ("own_models:half", MASKS, r"gives \[None, 6, 5, 2\], not \[batch, 12, 10, 2\]"),
-        ("own_models:right", LABELS, r"gives \[None, 12, 10, 2\], not \[batch, 2\]"),
+        (
+            "own_models:half",
+            MASKS,
+            r"gives \[batch, 6, 5, 2\], not \[batch, 12, 10, 2\]: .* 2 \(cat, dog\); the background is none of them",
+        ),
+        ("own_models:right", LABELS, r"gives \[batch, 12, 10, 2\], not \[batch, 2\]: .* 2 \(cat, dog\)\.$"),
         ("own_models:scores", MASKS, "not probabilities; end in a sigmoid, or set trainer.outputs: logits"),
         ("own_models:sixteen", MASKS, "gives float16; make the last layer with dtype='float32'"),
         ("own_models:lost", MASKS, "cannot be saved and loaded again .*register_keras_serializable"),
-        ("own_models:gray", MASKS, r"takes \[None, 12, 10, 1\]; it is given \[batch, 12, 10, 3\]"),
+        ("own_models:gray", MASKS, r"takes \[batch, 12, 10, 1\]; it is given \[batch, 12, 10, 3\]"),
         ("own_models:two", MASKS, "has 2 inputs and 1 outputs"),
         ("own_models:nothing", MASKS, "returned NoneType, not a keras.Model"),
         ("own_models:broken", MASKS, r"own_models:broken failed \(RuntimeError: no such layer\)"),
@@ -44,7 +49,7 @@ def test_a_model_as_asked_for_is_taken(name, options):
 )
 def test_any_other_is_refused_by_name(path, options, message):
     with pytest.raises(UsageError, match=message):
-        build_own_model(path, **options)
+        build_own_model(path, names=NAMES, **options)
 
 
 def test_a_model_may_return_logits_by_its_last_layer_or_as_stated():
@@ -53,19 +58,19 @@ def test_a_model_may_return_logits_by_its_last_layer_or_as_stated():
         keras.utils.set_random_seed(1)
         plain = import_function(path)(**MASKS)
         keras.utils.set_random_seed(1)
-        model = build_own_model(path, returned, **MASKS)
+        model = build_own_model(path, returned, names=NAMES, **MASKS)
         wanted = np.asarray(keras.ops.sigmoid(plain(batch)))
         np.testing.assert_allclose(np.asarray(model(batch)), wanted, rtol=1e-5)
     with pytest.raises(UsageError, match="ends in a sigmoid, and trainer.outputs says logits; remove one of them"):
-        build_own_model("own_models:right", "logits", **MASKS)
+        build_own_model("own_models:right", "logits", names=NAMES, **MASKS)
 
 
 def test_labels_that_do_not_add_up_are_refused():
     model = import_function("own_models:label")(**{**LABELS, "multi": True})
-    checked_own_model(model, "m", image=(12, 10), classes=2, masks=False, multi=True)
+    checked_own_model(model, "m", image=(12, 10), classes=NAMES, masks=False, multi=True)
     model = import_function("own_models:label")(**{**LABELS, "multi": True})
     with pytest.raises(UsageError, match="do not add up to 1; end in a softmax"):
-        checked_own_model(model, "m", image=(12, 10), classes=2, masks=False, multi=False)
+        checked_own_model(model, "m", image=(12, 10), classes=NAMES, masks=False, multi=False)
 
 
 def test_the_code_counts_and_may_be_next_to_the_configuration(tmp_path, monkeypatch):

@@ -21,13 +21,23 @@ CLASSES = 2
 
 
 def network(
-    *, classes: int = CLASSES, size: tuple[int, int] = (16, 24), last: str | None = None, seed: int = 7, width: int = 4
+    *,
+    classes: int = CLASSES,
+    size: tuple[int | None, int | None] = (16, 24),
+    last: str | None = None,
+    seed: int = 7,
+    width: int = 4,
 ) -> Any:
     keras.utils.set_random_seed(seed)
     inputs = keras.Input((*size, 3))
     x = layers.BatchNormalization()(layers.Conv2D(width, 3, padding="same", activation="relu")(inputs))
     x = layers.Dropout(0.1)(x)
     return keras.Model(inputs, layers.Conv2D(classes, 1, activation=last)(x + x))
+
+
+def shrinking() -> Any:
+    """A network that takes images of any size, and gives masks that are smaller."""
+    return keras.Sequential([keras.Input((None, None, 3)), layers.Conv2D(CLASSES, 3)])
 
 
 @pytest.fixture
@@ -86,7 +96,10 @@ class Subclassed(keras.Model):
         (Subclassed(), "has no shapes yet"),
         (lambda: keras.Sequential([keras.Input((16, 24, 3)), layers.Lambda(lambda x: x)]), r"keras\.layers\.Lambda"),
         (lambda: keras.Sequential([keras.Input((16, 24, 3)), Own()]), "Own, and the process that trains has"),
-        (lambda: network(classes=3), re.escape("gives [None, 16, 24, 3], not [batch, 16, 24, 2]")),
+        (
+            lambda: network(classes=3),
+            re.escape("gives [batch, 16, 24, 3], not [batch, 16, 24, 2]: the last number is that of the classes, 2 ("),
+        ),
     ],
 )
 def test_other_models_are_refused_before_anything_is_written(
@@ -108,8 +121,12 @@ def test_the_options_that_a_model_decides_are_refused(source: Path, tmp_path: Pa
         train(trainer={"precision": "bfloat16"})
     with pytest.raises(ConfigError, match=r"trainer\.encoder.*the model is your own"):
         train(trainer={"encoder": "efficientnetv2-b0"})
-    with pytest.raises(UsageError, match=re.escape("takes [None, 16, 24, 3]; it is given [batch, 8, 8, 3]")):
+    with pytest.raises(
+        UsageError, match=re.escape("takes [batch, 16, 24, 3]; it is given [batch, 8, 8, 3]: the images' height")
+    ):
         train(transform={"size": (8, 8)})
+    with pytest.raises(UsageError, match=re.escape("gives [batch, 22, 34, 2], not [batch, 24, 36, 2]: ")):
+        shardwright.train(source, tmp_path / "out", model=shrinking(), transform={"size": (24, 36)})
     # The digest names no file.
     with pytest.raises(ConfigError, match=r"trainer\.model: 'blake3:.*names no model"):
         shardwright.train(source, tmp_path / "out", trainer={"model": GivenModel.of(network()).name})
@@ -140,3 +157,13 @@ def test_it_is_trained_found_again_and_named_when_its_weights_differ(
     with pytest.raises(UsageError, match="has the model of another training"):
         shardwright.train(source, tmp_path / "out", model=network(seed=8), trainer=TRAINER, workers=1)
     assert "has other initial weights" in capsys.readouterr().out
+
+
+@pytest.mark.slow
+def test_a_network_for_any_size_gets_that_of_the_images(source: Path, tmp_path: Path) -> None:
+    given = network(size=(None, None))
+    trained = shardwright.train(source, tmp_path / "out", model=given, trainer=TRAINER, workers=1)
+    assert trained.figures is not None
+    # The images are 24x36.
+    assert trained.figures.measured.size == (32, 32)
+    assert trained.predict(source, tmp_path / "predicted.csv").images == sum(map(sum, COUNTS.values()))

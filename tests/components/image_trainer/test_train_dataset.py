@@ -4,6 +4,7 @@ import csv
 import filecmp
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -15,13 +16,15 @@ import pytest
 from recipes import changed, train_recipe
 
 import shardwright
-from shardwright.components.image_trainer import run_fn
+from shardwright.components.image_trainer import run_fn, train_dataset
 from shardwright.components.image_trainer.spec import TrainSpec
 from shardwright.components.image_transform.transform_images import transform_images
 from shardwright.components.image_transform.transform_plan import plan_of_config
 from shardwright.config.constructors import config_of
+from shardwright.config.transform import size_of_images
 from shardwright.dataset.reader import ImageDataset
 from shardwright.errors import ConfigError, DatasetError, UsageError
+from shardwright.loader.dataset_info import median_size
 from shardwright.pipelines.standalone_transform import transform_dataset
 
 COUNTS = {"train": [5, 4], "eval": [4], "test": [5]}
@@ -228,3 +231,76 @@ def test_the_dataset_not_the_configuration_states_the_splits(
 def test_texts_need_the_pipeline(tmp_path: Path, source: Path) -> None:
     with pytest.raises((UsageError, ConfigError), match="text"):
         shardwright.train(source, tmp_path / "out", transform={**TRANSFORM, "text": {"note": {"vocabulary": 5}}})
+
+
+@pytest.mark.parametrize(
+    ("task", "image", "given", "wanted"),
+    [
+        ("segmentation", (200, 200), {}, ((192, 192), "stretch")),
+        ("segmentation", (400, 1000), {}, ((192, 512), "stretch")),
+        ("classification", (300, 260), {}, ((224, 224), "fill_crop")),
+        ("classification", (100, 70), {"resize": "letterbox"}, ((64, 64), "letterbox")),
+        ("segmentation", (200, 200), {"resize": "keep"}, (None, "keep")),
+        ("segmentation", (200, 200), {"size": (40, 48)}, ((40, 48), "stretch")),
+        ("segmentation", (200, 200), {"quality": 80}, ((192, 192), "stretch")),
+    ],
+)
+def test_without_a_size_the_images_decide_by_the_rule_of_init(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    task: str,
+    image: tuple[int, int],
+    given: dict[str, Any],
+    wanted: tuple[tuple[int, int] | None, str],
+) -> None:
+    """They became 352x544, whatever they were, and no line said so."""
+
+    def transformed(opened: ImageDataset, config: Any, folder: Path, workers: int | None) -> Any:
+        raise NotImplementedError(config.transform.size, config.transform.resize)
+
+    # One image of another size does not decide.
+    source = build.dataset(
+        tmp_path / "source", task=task, counts={"train": [4, 1]}, size=lambda number: (64, 64) if number == 4 else image
+    )
+    monkeypatch.setattr(train_dataset, "transformed", transformed)
+    with pytest.raises(NotImplementedError) as chosen:
+        shardwright.train(source, tmp_path / "out", transform=given or None)
+    assert chosen.value.args == wanted
+    said = capsys.readouterr().out
+    if "size" in given or given.get("resize") == "keep":
+        assert not said
+    else:
+        assert f"brought to {wanted[0][0]}x{wanted[0][1]} (height x width; {wanted[1]})" in said
+        assert f"median is {image[0]}x{image[1]}" in said
+        assert size_of_images(task, *image)[0] == wanted[0]
+
+
+def test_the_median_is_of_images_as_they_are_displayed(tmp_path: Path) -> None:
+    def turned(number: int, example: dict[str, Any]) -> dict[str, Any]:
+        return {**example, "image/orientation": 6}
+
+    source = build.dataset(tmp_path / "source", counts={"train": [3]}, size=lambda number: (40, 80), change=turned)
+    assert median_size(ImageDataset.open(source)) == (80, 40)
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        ({}, "predicted.csv': exists already. Name another file, or give force=True."),
+        ({"batch_size": 0}, "batch_size: 0 is too small"),
+        ({"form": "xml"}, "form xml: is not known"),
+        ({"form": "tfrecord", "dialect": "kaggle"}, "dialect kaggle: TFRecord files"),
+    ],
+)
+def test_a_prediction_replaces_no_file_and_names_keywords(
+    tmp_path: Path, options: dict[str, Any], problem: str
+) -> None:
+    """Messages named options of the command, and a file was replaced that the command refuses to replace."""
+    out = tmp_path / "predicted.csv"
+    out.write_text("mine")
+    model = train_dataset.TrainedModel(tmp_path, "segmentation", ("a",), 1, (), None)
+    with pytest.raises(UsageError, match=re.escape(problem)) as refused:
+        model.predict(tmp_path, out, **options)
+    assert "--" not in str(refused.value)
+    assert out.read_text() == "mine"

@@ -7,8 +7,10 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from shardwright.config import EvaluatorConfig
 from shardwright.dataset.reader import ImageDataset
 from shardwright.display.histograms import number, percent
+from shardwright.evaluation.verdict import LEAST_PER_CLASS
 from shardwright.report.page import collect_page, render
 from shardwright.tfrecords.records import decode_example
 
@@ -114,3 +116,29 @@ def test_the_page_shows_these_numbers(seen, records):
     # Nine images are too few for an outline.
     assert 'class="line s-train"' in page
     assert 'class="line s-eval"' not in page
+
+
+def test_the_findings_say_how_few_images_a_class_has(small_dataset, tmp_path):
+    """`Fine ... every class in every split` stood where a split had one image of a class."""
+
+    def only(number, example):
+        """The last image of eval alone shows Sugar."""
+        kept = {name: value for name, value in example.items() if not name.startswith("image/class/")}
+        split, place = example["image/key"].decode().split("/")
+        label = int(place) % 2 if split == "train" else int(int(place) == 8)
+        return {**kept, "image/class/label": np.array([label], np.int64)}
+
+    def findings(**counts):
+        dataset = small_dataset(
+            tmp_path / str(len(counts)), task="classification", classes=("Fish", "Sugar"), counts=counts, change=only
+        )
+        page = render(collect_page(ImageDataset.open(dataset)))
+        return re.sub("<[^>]*>", "", page)
+
+    assert EvaluatorConfig.min_per_class == LEAST_PER_CLASS == 5
+    assert "every class in every split (12 or more: train of Fish)" in findings(train=[24])
+    weak = findings(train=[24], eval=[9])
+    assert (
+        "Split eval has 1 image of Sugar: of fewer than 5, as many as a blessing asks for, figures say little" in weak
+    )
+    assert "every class in every split" not in weak
