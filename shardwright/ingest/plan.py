@@ -150,7 +150,8 @@ class PreparedIngest:
             staging.write_lines(REST_OF_INPUT, rest_lines(surveyed))
             rows = rows_of_plan(surveyed, planned, self.same)
             staging.write_lines(INPUTS_OF_PLAN, (f"{row.to_json()}\n" for row in rows))
-        elif not plan.recorded and INPUTS_FILE in plan.dataset.kept and not staging.path(INPUTS_FILE).exists():
+        elif not plan.recorded and INPUTS_FILE in plan.dataset.kept:
+            # Also where a file is there, which need not be ours: it becomes part of the dataset.
             lines = input_lines(listing, surveyed.contents, surveyed.probed)
             staging.write_lines(INPUTS_FILE, checksummed_lines(lines))
         tasks = Tasks(
