@@ -31,11 +31,9 @@ def create(server, manifest, namespace=NAMESPACE, **options):
 
 
 def of_the_pages():
-    """The claims and rights that the pages show, and the account of the runs, which Kubeflow's installation makes."""
-    account = {"name": "pipeline-runner", "namespace": NAMESPACE}
+    """The claims, accounts and rights that the pages show."""
     blocks = [block for page in PAGES for block in re.findall(r"```yml\n(.*?)```", page.read_text(), re.DOTALL)]
-    made = [one for block in blocks for one in yaml.safe_load_all(block)]
-    return [{"apiVersion": "v1", "kind": "ServiceAccount", "metadata": account}, *made]
+    return [one for block in blocks for one in yaml.safe_load_all(block)]
 
 
 def config(**changes):
