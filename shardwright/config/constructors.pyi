@@ -143,7 +143,7 @@ def Duplicates(
         exact: Files of the same bytes: `keep` all, keep the `first` by key, or `fail`.
         pixels: Files of any format that display the same pixels: `keep`, `first` or `fail`. Needs `images.verify: full`.
         near: Images that look alike. Needs `images.verify: full`.
-        conflicts: Duplicates with different labels: `report` them where they are at most a tenth of the images, `keep` any number, `reject` all of them, or `fail`.
+        conflicts: Duplicates with different labels: `report` them, unless more than a tenth of the images are copies by name and bytes; `keep` any number, `reject` all of them, or `fail`.
     """
 
 def Split(

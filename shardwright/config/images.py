@@ -175,8 +175,8 @@ class DuplicatesConfig(Section):
     conflicts: str = option(
         REPORT,
         choices=(REPORT, REJECT, FAIL, KEEP),
-        help="Duplicates with different labels: `report` them where they are at most a tenth of the images, `keep` any "
-        "number, `reject` all of them, or `fail`.",
+        help="Duplicates with different labels: `report` them, unless more than a tenth of the images are copies by "
+        "name and bytes; `keep` any number, `reject` all of them, or `fail`.",
     )
 
     @property
