@@ -9,7 +9,7 @@ from contextlib import suppress
 
 from shardwright.config.input import LabelsConfig, RleConfig
 from shardwright.dataset.reader import ImageDataset
-from shardwright.edit.diff_datasets import MASKS, RELABELED, find_differences
+from shardwright.edit.diff_datasets import find_differences
 from shardwright.edit.relabel_dataset import relabel
 from shardwright.errors import ShardwrightError, UsageError
 from shardwright.pipelines.commands.results import dataset_row, finish, rejected_lines
@@ -59,8 +59,7 @@ def run(options: Namespace) -> int:
         print_note(note)
     totals = manifest.totals
     again = "; it was there already" if existed else ""
-    differences = find_differences(dataset, ImageDataset.open(options.out))
-    changed = differences.counts[RELABELED] + differences.counts[MASKS]
+    changed = find_differences(dataset, ImageDataset.open(options.out)).annotated
     return finish(
         options,
         {**dataset_row(options.out, manifest), "changed": changed, "existed": existed, "notes": list(notes)},

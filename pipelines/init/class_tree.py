@@ -205,6 +205,10 @@ def check_masks(found: DetectedInput) -> None:
         return
     images = str(found.options[IMAGES])
     readings = []
+    beside = {os.path.dirname(key) for key in masks}
+    if all(any(map(is_aside, folder.split("/"))) for folder in beside):
+        without = Reading(f"{shorten(sorted(beside))} is not part of the set", {EXCLUDE: sorted(beside)})
+        readings.append(without)
     of_masks, of_images = (common_folder(some) for some in (masks, photographs))
     if of_masks and of_images and not (is_in(of_masks, [of_images]) or is_in(of_images, [of_masks])):
         of_masks, of_images = (os.path.join(images, folder) for folder in (of_masks, of_images))
@@ -222,7 +226,7 @@ def check_masks(found: DetectedInput) -> None:
     named = [key for key in masks if MASK_WORDS.search(key) or is_derived(base_stem(key), stems)]
     no_class = is_in_one_place(found) or any(map(is_kind_of_masks, classes))
     alone = [BY_FOLDER] if found.format == CLASS_FOLDERS and not named and not no_class else []
-    alone += [] if named or kinds or any(base_stem(key) in stems for key in masks) else [IMAGES_ALONE]
+    alone += [] if named or kinds or readings or any(base_stem(key) in stems for key in masks) else [IMAGES_ALONE]
     raise UsageError(
         f"{images}: {len(masks)} of {len(masks) + len(photographs)} files that were looked at have few colors, as "
         f"masks do: {shorten(masks)}; others are photographs: {shorten(photographs)}. Give them as annotations: init "

@@ -46,6 +46,8 @@ _PARTS = re.compile(r"(?:rgb)?[(\[]?\s*([0-9]{1,3})[\s,;]+([0-9]{1,3})[\s,;]+([0
 # Numbers, a name, and numbers.
 _LINE = re.compile(r"((?:[0-9]{1,3}(?:\s*:\s*|\s+))*)(\S|\S.*?\S)((?:(?:\s*:\s*|\s+)[0-9]{1,3})*)")
 _NUMBER = re.compile(r"[0-9]+")
+# A decimal number, or several numbers: no name.
+_NUMBERS = re.compile(r"[-+]?[0-9]*\.[0-9]+(?:e[-+]?[0-9]+)?|[-+.0-9e]+(?:\s+[-+.0-9e]+)+", re.IGNORECASE)
 _COMMENT = re.compile(r"#(?![0-9a-fA-F]{6}\b)|//")
 _ITEM = re.compile(r"\bitem\s*\{([^{}]*)\}")
 _ITEM_ID = re.compile(r"\bid\s*:\s*([0-9]{1,18})")
@@ -163,6 +165,8 @@ def _read_class_file(name: str, base: str) -> object:
 def _of_lines(lines: Sequence[str]) -> dict[str, str]:
     """Returns the name -> id or color of a text with both in each line; nothing of other texts, such as a list."""
     named = [match.groups() for line in lines if (match := _LINE.fullmatch(line.strip()))]
+    if any(_NUMBERS.fullmatch(name) for _, name, _ in named):
+        return {}  # Such as an object of YOLO, `0 0.5 0.5 0.2 0.2`.
     parts = [(_NUMBER.findall(before), name, _NUMBER.findall(behind)) for before, name, behind in named]
     counts = {(len(before), len(behind)) for before, _, behind in parts}
     if len(counts) != 1 or len(parts) < len(lines) or "," in "".join(lines):

@@ -88,6 +88,7 @@ class Differences:
         images: number of images in both, in the one, and in the other.
         counts: way -> images.
         labels: (class before, class after) -> images, of those that are labeled otherwise.
+        annotated: number of images with other labels or masks.
         masks: class -> images whose mask of it differs; ignored pixels are `ignore`.
         iou: mean of the smallest intersection over union, over the images whose masks differ; `None` if none do.
         rows: the first of every way, by key.
@@ -99,6 +100,7 @@ class Differences:
     images: tuple[int, int, int]
     counts: Counter[str] = field(default_factory=Counter)
     labels: Counter[str] = field(default_factory=Counter)
+    annotated: int = 0
     masks: Counter[str] = field(default_factory=Counter)
     iou: float | None = None
     rows: list[Difference] = field(default_factory=list)
@@ -172,7 +174,9 @@ class _Comparison:
         self.found.features.update(name for name, _, _ in differing)
         overlaps = _overlaps(one, other)
         self.found.masks.update(list(overlaps))
-        for row in _compared(other.key, one, other, overlaps, differing):
+        rows = list(_compared(other.key, one, other, overlaps, differing))
+        self.found.annotated += any(row.way in (RELABELED, MASKS) for row in rows)
+        for row in rows:
             self.note(row)
             if row.iou is not None:
                 self._overlaps.append(row.iou)

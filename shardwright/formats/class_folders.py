@@ -273,7 +273,8 @@ def class_level(
         return FolderLevel(inner, note)
     if not below and not others and asked:
         return FolderLevel(level)
-    if not below and others and set(split_folders(first).values()) == {"train"} and len(splits) == 1:
+    train_alone = set(split_folders(first).values()) == {"train"}
+    if not below and others and len(splits) == 1 and (train_alone or any(map(_names_splits, others))):
         names = f"{shorten(sorted(others))}, next to it, {'are not splits' if len(others) > 1 else 'is not a split'}"
         return FolderLevel(level, f"folders: {shorten(sorted(splits))} is a class, since {names}")
     return FolderLevel(level, error=_either(splits, others, below, level, inner))
@@ -317,7 +318,7 @@ def _either(splits: Set[str], others: Set[str], below: Set[str], level: int, inn
     if below and others:
         excluded = {"input.exclude": ["*/" * level + name for name in sorted(others)], "split.method": "predefined"}
         readings.insert(0, Reading(f"The folders are splits, and {left} is no part of the set", excluded))
-    elif others and len(splits) == 1:
+    elif others and len(splits) == 1 and not any(map(_names_splits, others)):
         excluded = {"input.exclude": ["*/" * level + name for name in sorted(splits)]}
         return UsageError(
             f"input.labels: {names}, next to {left}, may hold images to predict, or be a class. Set input.exclude: "
@@ -331,6 +332,11 @@ def _either(splits: Set[str], others: Set[str], below: Set[str], level: int, inn
         f"# The folders are splits{labels}.\n{shown[0]}\n  split: {{method: predefined}}\n\n"
         f"# The folders are classes.\n{shown[1]}"
     ).with_readings(*readings)
+
+
+def _names_splits(folder: str) -> bool:
+    """Returns whether a folder is called after several splits, such as `train_val2018`."""
+    return any(map(split_word, re.findall(r"[^\W_]+", folder)))
 
 
 def is_split_folder(name: str) -> bool:

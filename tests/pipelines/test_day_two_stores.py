@@ -29,7 +29,7 @@ READ = {
     "export": ["export", "DS", "--out", "LOCAL/files"],
 }
 MAKE = {
-    "relabel": ["relabel", "DS", "LOCAL/new.csv", "--out", "OUT"],
+    "relabel": ["relabel", "DS", "LOCAL/new.csv", "--out", "OUT", "--confirmed", "other_classes"],
     "reshard": ["reshard", "DS", "--out", "OUT", "--shard-records", "3"],
     "merge": ["merge", "DS", "--out", "OUT"],
     "subset": ["subset", "DS", "--share", "0.5", "--out", "OUT"],
@@ -110,7 +110,8 @@ def test_on_a_store_every_command_prints_the_same_as_here(local, stores, tmp_pat
         there = answer([command, f"{url}/data/ds/{shard_of.path}", "--json"], capsys)
         assert there["records"] == shard_of.records
     stores.write(f"{url}/new.csv", (local / "new.csv").read_bytes())
-    assert main(["relabel", f"{url}/data/ds", f"{url}/new.csv", "--out", str(tmp_path / "by-url")]) == 0
+    by_url = ["relabel", f"{url}/data/ds", f"{url}/new.csv", "--out", str(tmp_path / "by-url")]
+    assert main([*by_url, "--confirmed", "other_classes"]) == 0
     assert ImageDataset.open(tmp_path / "by-url").manifest == ImageDataset.open(f"{url}/relabel/made").manifest
 
 

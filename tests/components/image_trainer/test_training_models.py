@@ -61,7 +61,7 @@ def test_deeplab_learns_and_its_export_answers(data, tmp_path):
 
 @pytest.mark.slow
 def test_a_model_that_does_not_meet_the_requirements_ends_the_training_before_it_begins(data, tmp_path):
-    with pytest.raises(ShardwrightError, match=r"trainer\.model: own_models:half: gives \[None, 12, 20, 2\], not "):
+    with pytest.raises(ShardwrightError, match=r"trainer\.model: own_models:half: gives \[batch, 12, 20, 2\], not "):
         trained(changed(RECIPE, model="own_models:half"), data, tmp_path)
     assert not (tmp_path / "export").exists()
 
