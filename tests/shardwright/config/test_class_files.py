@@ -67,6 +67,16 @@ def test_tables_of_classes(tmp_path, text, ids):
     assert read_classes("c.csv", str(tmp_path)) == ids
 
 
+@pytest.mark.parametrize("line", ["0 0.5 0.5 0.2 0.2", "3 0.25 0.75", "1 12 30 14 2", "0.5"])
+def test_lines_of_numbers_name_no_class(tmp_path, line):
+    (tmp_path / "c.txt").write_text(f"{line}\n", encoding="utf-8")
+    try:
+        found = read_classes("c.txt", str(tmp_path))
+    except ConfigError:
+        return
+    assert found == {line: None}
+
+
 @pytest.mark.parametrize(
     ("raw", "message"),
     [
