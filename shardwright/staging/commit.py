@@ -187,8 +187,8 @@ def open_if_committed(out: str | os.PathLike[str], expected: str, *, grows: bool
             durable.flush([Path(os.path.realpath(out)).parent])
         return found
     hint = (
-        f" Images were added? In the configuration reuse_from: {out} copies what has not changed, and "
-        f"split.keep_from: {out} leaves each image in its split."
+        f" Images were added? In the configuration, `reuse_from: {out}` copies what has not changed, and "
+        f"`split.keep_from: {out}` leaves each image in its split."
         if grows
         else ""
     )

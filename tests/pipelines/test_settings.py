@@ -88,9 +88,9 @@ def test_a_grown_folder_names_the_options_that_keep_the_earlier_dataset_and_they
     assert main(["ingest", "photos.yaml", "--out", "first", "--workers", "1"]) == 0
     layouts.image(tmp_path / "photos/a/new.jpg", 9)
     assert main(["ingest", "photos.yaml", "--out", "first", "--workers", "1"]) == 2
-    options = re.findall(r"--set [a-z_.]+=first", capsys.readouterr().err)
-    assert len(options) == 2
-    named = [word for option in options for word in option.split()]
+    keys = re.findall(r"`([a-z_.]+): first`", capsys.readouterr().err)
+    assert keys == ["reuse_from", "split.keep_from"]
+    named = [word for key in keys for word in ("--set", f"{key}=first")]
     assert main(["ingest", "photos.yaml", "--out", "second", "--workers", "1", *named]) == 0
     assert "6 of 7 images copied from" in capsys.readouterr().out
 
