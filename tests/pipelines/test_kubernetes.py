@@ -360,7 +360,7 @@ def test_the_manifests_of_the_page_are_taken():
     text = "".join(page.read_text(encoding="utf-8") for page in pages)
     blocks = re.findall(r"```yml\n(.*?)```", text, re.DOTALL)
     manifests = [one for block in blocks for one in yaml.safe_load_all(block)]
-    kinds = {"PersistentVolumeClaim", "Job", "Role", "RoleBinding"}
+    kinds = {"PersistentVolumeClaim", "Job", "Role", "RoleBinding", "ServiceAccount"}
     assert {one["kind"] for one in manifests} == kinds
     for one in manifests:
         strictly(one)
