@@ -29,9 +29,9 @@ from typing import Any
 from shardwright.dataset.manifest import MULTI
 from shardwright.errors import Reading, UsageError
 from shardwright.formats.base import Request, Survey
-from shardwright.formats.object_agreement import AREA
 from shardwright.formats.object_content import FRACTIONS, Content, Entry, Thing
 from shardwright.formats.object_values import (
+    AREA,
     BoxUnit,
     ObjectError,
     check_fraction,

@@ -13,8 +13,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from shardwright.formats.object_agreement import AREA
-from shardwright.formats.object_values import BoxUnit, ObjectError, read_list, read_mapping, read_name, read_number
+from shardwright.formats.object_values import (
+    AREA,
+    BoxUnit,
+    ObjectError,
+    read_list,
+    read_mapping,
+    read_name,
+    read_number,
+)
 from shardwright.images.boxes import Box
 
 OBJECTS, BOXES = "objects", "bbox"

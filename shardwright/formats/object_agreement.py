@@ -18,6 +18,7 @@ import numpy.typing as npt
 
 from shardwright.config.input import OWN_BOXES, LabelsConfig
 from shardwright.errors import UsageError
+from shardwright.formats.object_values import AREA
 from shardwright.images.boxes import Box
 from shardwright.masks.dialects import COCO
 from shardwright.masks.rle import RleError, Runs
@@ -31,13 +32,13 @@ _NEARLY_ALL, _STEADY = 0.9, 0.1
 # So many objects are compared, and of further ones one of so many, which takes a hundredth of the time of reading them;
 # fewer of run lengths, which have to be decoded.
 _ALL, _ONE_OF = 4096, 8
-BOXES, AREA = ("bbox", "bounding_box"), "area"
+_BOXES = ("bbox", "bounding_box")
 _NONE = float("nan")
 
 
 def stated_beside(members: Mapping[str, Any]) -> tuple[Any, Any] | None:
     """Returns the box and the area that an object of a tool states beside its outline; `None` without either."""
-    box = next((members[name] for name in BOXES if name in members), None)
+    box = next((members[name] for name in _BOXES if name in members), None)
     found = box, members.get(AREA)
     return None if found == (None, None) else found
 

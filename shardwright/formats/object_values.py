@@ -15,6 +15,8 @@ from shardwright.storage import limits, open_table
 from shardwright.untrusted.budget import OverBudget
 from shardwright.untrusted.json_text import parse_untrusted_json
 
+# The member of the area of an object, as most tools call it.
+AREA = "area"
 _SHOWN = 60
 _LARGEST, _NUMBERS = 2.0**31, frozenset((int, float))
 _UNKNOWN = frozenset(("", "None", "nan", "NaN", "0", "0.0", "-1", "-1.0"))
