@@ -176,8 +176,9 @@ def check_detected(names: Sequence[str], images: int, where: str) -> None:
         )
     else:
         return
-    kept = [Reading("they are the classes", {"input.classes": list(names)})] if len(names) <= SHOWN_CLASSES else []
-    raise UsageError(f"{where}: {problem}, or list these in input.classes if they are right.").with_readings(*kept)
+    kept = Reading("they are the classes", {"input.classes": list(names)}, asked=True)
+    error = UsageError(f"{where}: {problem}, or list these in input.classes if they are right.")
+    raise error.with_readings(*([kept] if len(names) <= SHOWN_CLASSES else []))
 
 
 def _fold(name: str) -> str:
