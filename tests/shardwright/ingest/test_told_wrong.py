@@ -509,7 +509,9 @@ def test_masks_that_may_be_meant_are_taken(tmp_path, row):
 
 
 def test_one_class_of_all_rows_is_nothing_to_learn(tmp_path):
-    asked(table(tmp_path, "image,label", lambda n: "0"), tmp_path, "all 12 images have the class '0', as in a sample")
+    raw = table(tmp_path, "image,label", lambda n: "0")
+    (reading,) = asked(raw, tmp_path, "all 12 images have the class '0', as in a sample")
+    assert reading.asked  # `init` does not take it by itself.
 
 
 def test_a_table_with_empty_masks_says_nothing_of_images_without_a_row(tmp_path):
