@@ -172,25 +172,7 @@ class ClassFolders(KeyFormat):
         survey = super().survey()
         if self._classes is None and not self._folders:
             self._check_splits()
-            if len(survey.classes) == 1:
-                self._check_only(survey.classes[0])
         return survey
-
-    def _check_only(self, label: str) -> None:
-        """Raises `UsageError` where the only class holds folders, which are the classes then."""
-        deeper = {key.split("/")[-2] for key in self._keys if key.count("/") > self._level + 1} - {label}
-        if len(deeper) > 1:
-            raise UsageError(
-                f"input.labels: {label} would be the only class, and holds the folders {shorten(sorted(deeper))}. If "
-                "these are the classes, give their folder by input.images, or choose the innermost folders."
-            ).with_readings(
-                Reading(
-                    "the innermost folders are the classes",
-                    {_FORMAT: FILE_NAME, _PATTERN: r"(?P<label>[^/]+)/[^/]+$"},
-                    asked=True,
-                ),
-                Reading("all images are of one class", {"input.classes": [label]}),
-            )
 
     def _check_splits(self) -> None:
         """Raises `UsageError` where another split than `train` has folders that `train` lacks; with the readings."""

@@ -56,11 +56,10 @@ _SYNONYMS: dict[str, tuple[str, ...]] = {
         "photo",
     ),
     LABEL: (
-        *("label", "class", "classname", "category", "target", "species"),
-        *("labels", "classes", "categories", "targets", "tags", "findinglabels", "findinglabel"),
+        # Next to `labels`, numbers are only their ids.
+        *("label", "class", "labels", "classid", "classname", "labelid", "category", "categoryid", "target", "species"),
+        *("classes", "categories", "targets", "tags", "findinglabels", "findinglabel"),
         *("diagnosis", "dx", "breed", "choice"),
-        # Next to names, numbers are only their ids.
-        *("classid", "labelid", "categoryid"),
     ),
     MASK: ("encodedpixels", "rle", "rlemask", "mask", "segmentation", "annotation", "counts"),
     CAPTION: ("caption", "captions", "text", "captiontext", "description", "sentence", "comment", "prompt"),

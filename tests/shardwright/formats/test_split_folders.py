@@ -131,18 +131,6 @@ def test_a_folder_of_a_split_that_is_called_after_it_is_no_class_by_itself(folde
     assert error.value.readings[0].options == {"input.exclude": [folder]}
 
 
-def test_the_only_class_that_holds_the_classes_is_a_question():
-    keys = [
-        f"flowers/{above}{name}/{i}.jpg" for above in ("", "flowers/") for name in ("daisy", "rose") for i in (1, 2)
-    ]
-    with pytest.raises(UsageError, match="flowers would be the only class, and holds the folders daisy, rose") as error:
-        read(keys)
-    innermost, one = (reading.options for reading in error.value.readings)
-    assert read(keys, format="file_name", regex=innermost["input.labels.regex"])[0].classes == ("daisy", "rose")
-    assert read(keys, dict.fromkeys(one["input.classes"]))[0].classes == ("flowers",)
-    assert read(["cat/a/1.jpg", "cat/a/2.jpg"])[0].classes == ("cat",)
-
-
 def test_input_classes_decide():
     keys = ["train/diesel/1.jpg", "car/sedan/2.jpg"]
     assert read(keys, dict.fromkeys(("car", "train")))[0].classes == ("car", "train")
