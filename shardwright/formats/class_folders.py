@@ -38,6 +38,13 @@ _LABEL_NUMBER = re.compile(r"(?:^|/)(?P<label>[^/]+)[_.][0-9]+(?:\.[^./]*)?\Z")
 # What splits may have before or behind the name of a class: a number, as lists have it, and the plural.
 _NUMBERED, _PLURAL = r"(?:[0-9]+[_ .-]+)?", r"(?:s|es)?"
 _AROUND = "images"
+# Folders next to those of classes that are called after images without one.
+_NO_CLASS = re.compile(
+    r"(?:un|not[_ -]?|to[_ -]?(?:be[_ -]?)?)(?:label|annotat)\w*|unsup(?:ervised)?|predict(?:ions?)?|inference|"
+    r"submissions?|hold[_ -]?out|"
+    r"(?:test|val|valid|validation|eval)(?:ing)?[_ -]?(?:set|images?|imgs?|photos?|pictures?|data)",
+    re.IGNORECASE,
+)
 _FORMAT, _PATTERN = "input.labels.format", "input.labels.regex"
 CLASS_FOLDERS, FILE_NAME = "class_folders", "file_name"
 BY_FOLDER = Reading("the folder of an image is its class", {_FORMAT: CLASS_FOLDERS})
@@ -257,7 +264,9 @@ def class_level(
     first = {path[level] for path in folders if len(path) > level}
     splits = split_folders(first).keys()
     if not splits:
-        return FolderLevel(level)
+        unlabeled = set(filter(_NO_CLASS.fullmatch, first)) if fit(first, classes) < 2 else set()
+        several = unlabeled and len(first - unlabeled) > 1
+        return FolderLevel(level, error=_may_be_no_class(unlabeled, first - unlabeled, level) if several else None)
     inner = level + 1
     while (below := {path[inner] for path in folders if len(path) > inner and path[level] in splits}) and (
         below <= splits and all(path[inner : inner + 1] in ([], [path[level]]) for path in folders)
@@ -277,6 +286,8 @@ def class_level(
     if not below and others and len(splits) == 1 and (train_alone or any(map(_names_splits, others))):
         names = f"{shorten(sorted(others))}, next to it, {'are not splits' if len(others) > 1 else 'is not a split'}"
         return FolderLevel(level, f"folders: {shorten(sorted(splits))} is a class, since {names}")
+    if not below and others and len(splits) == 1:
+        return FolderLevel(level, error=_may_be_no_class(splits, others, level))
     return FolderLevel(level, error=_either(splits, others, below, level, inner))
 
 
@@ -318,12 +329,6 @@ def _either(splits: Set[str], others: Set[str], below: Set[str], level: int, inn
     if below and others:
         excluded = {"input.exclude": ["*/" * level + name for name in sorted(others)], "split.method": "predefined"}
         readings.insert(0, Reading(f"The folders are splits, and {left} is no part of the set", excluded))
-    elif others and len(splits) == 1 and not any(map(_names_splits, others)):
-        excluded = {"input.exclude": ["*/" * level + name for name in sorted(splits)]}
-        return UsageError(
-            f"input.labels: {names}, next to {left}, may hold images to predict, or be a class. Set input.exclude: "
-            f"{excluded['input.exclude']}, or input.labels: {{format: file_name, regex: '{by_class[_PATTERN]}'}}."
-        ).with_readings(Reading(f"{names} is no part of the set", excluded), readings[1])
     among = f", next to {left}," if others else ""
     direct = "" if below else " with the images directly in them"
     labels = "" if below else " (without labels; or give their file by input.labels.path)"
@@ -334,8 +339,21 @@ def _either(splits: Set[str], others: Set[str], below: Set[str], level: int, inn
     ).with_readings(*readings)
 
 
+def _may_be_no_class(folders: Set[str], others: Set[str], level: int) -> UsageError:
+    """Returns the error of folders next to those of classes that may hold images to predict."""
+    names, left = shorten(sorted(folders)), shorten(sorted(others))
+    excluded, pattern = ["*/" * level + name for name in sorted(folders)], f"^{'[^/]+/' * level}(?P<label>[^/]+)/"
+    return UsageError(
+        f"input.labels: {names}, next to {left}, may hold images to predict, or be a class. Set input.exclude: "
+        f"{excluded}, or input.labels: {{format: file_name, regex: '{pattern}'}}."
+    ).with_readings(
+        Reading(f"{names} is no part of the set", {"input.exclude": excluded}),
+        Reading("The folders are classes", {_FORMAT: FILE_NAME, _PATTERN: pattern}),
+    )
+
+
 def _names_splits(folder: str) -> bool:
-    """Returns whether a folder is called after several splits, such as `train_val2018`."""
+    """Returns whether a part of a folder's name is that of a split, as in `train_val2018`."""
     return any(map(split_word, re.findall(r"[^\W_]+", folder)))
 
 

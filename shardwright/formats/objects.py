@@ -74,6 +74,8 @@ _FILES = 64
 # So many images are read to compare their sizes with the coordinates of their objects.
 _SOME_IMAGES = 32
 _NONE = float("nan")
+# So many images without objects are listed on purpose: those that are not listed are not annotated.
+_STATED = 3
 _MEANINGS = {BACKGROUND: "no class, also where another object was drawn before", IGNORE: "not counted"}
 
 
@@ -254,7 +256,8 @@ class ObjectFormat(AnnotationFormat):
             _, (key, _, reason) = broken[0]
             every = f"all {len(broken)} annotations" if len(broken) > 1 else "the only annotation"
             raise UsageError(f"{self._path}: {every} cannot be used. The first, of {key}: {reason}.")
-        survey.empty = not any(content.things or content.tags for _, content in self._kept)
+        empty = sum(not (content.things or content.tags) for _, content in self._kept)
+        survey.empty, survey.states_empty = empty == len(self._kept), empty >= _STATED
         notes = [f"left out: {count} {what}" for what, count in sorted(left_out.items()) if count]
         notes += self._check_task(survey)
         self._map = self._map_classes(used)

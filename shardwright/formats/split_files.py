@@ -190,6 +190,7 @@ class SplitFiles(AnnotationFormat):
         joined.labels = MULTI if MULTI in (joined.labels, one.labels) else joined.labels
         joined.ignore |= one.ignore
         joined.empty &= one.empty
+        joined.states_empty |= one.states_empty
         joined.ordered |= one.ordered
         joined.features = {**joined.features, **one.features}
         joined.splits |= one.splits

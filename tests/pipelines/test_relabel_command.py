@@ -13,6 +13,9 @@ from shardwright.ingest import example as example_module
 from shardwright.pipelines.cli import main
 from shardwright.verify import verify
 
+# A table of a few images that lacks a class of the dataset.
+OTHERS_EMPTY = ("--unlisted-images", "empty", "--confirmed", "other_classes")
+
 
 @pytest.mark.slow
 @pytest.mark.parametrize("layout", ["image_label", "label_csv"])
@@ -150,17 +153,7 @@ def test_an_image_with_too_many_masks_is_rejected_as_in_an_ingest(image_input, t
     table = tmp_path / "new.csv"
     rows = ["Image_Label,EncodedPixels", "000.jpg_Fish,1 2", "000.jpg_Flower,1 2", "001.jpg_Fish,1 2"]
     table.write_text("\n".join(rows) + "\n")
-    call = [
-        "relabel",
-        "--confirmed",
-        "other_classes",
-        str(tmp_path / "ds"),
-        str(table),
-        "--out",
-        str(tmp_path / "new"),
-        "--unlisted-images",
-        "empty",
-    ]
+    call = ["relabel", str(tmp_path / "ds"), str(table), "--out", str(tmp_path / "new"), *OTHERS_EMPTY]
     assert main(call) == 0
     row = ledger(tmp_path / "new")["000.jpg"]
     assert (row.status, row.code) == ("rejected", "too_many_masks")
@@ -222,17 +215,7 @@ def test_a_table_that_changes_while_it_is_read_makes_no_dataset(image_input, tmp
         return found
 
     monkeypatch.setattr(relabeling, "_open", changed_behind)
-    call = [
-        "relabel",
-        "--confirmed",
-        "other_classes",
-        str(tmp_path / "ds"),
-        str(table),
-        "--out",
-        str(tmp_path / "new"),
-        "--unlisted-images",
-        "empty",
-    ]
+    call = ["relabel", str(tmp_path / "ds"), str(table), "--out", str(tmp_path / "new"), *OTHERS_EMPTY]
     assert main(call) == 1
     assert "new.csv: the file has changed while the run was reading the input" in capsys.readouterr().err
     assert not (tmp_path / "new").exists()

@@ -210,7 +210,7 @@ def test_no_link_is_followed_below_the_folder_of_the_results(source: Path, tmp_p
 
 
 class Planned(Exception):
-    """Carries the recipe of a training that does not begin."""
+    """Carries the recipe, or the options, of a training that does not begin."""
 
 
 @pytest.mark.parametrize(("counts", "expected"), [({"train": [4]}, ""), ({"train": [4], "eval": [2]}, "eval")])
@@ -257,14 +257,14 @@ def test_without_a_size_the_images_decide_by_the_rule_of_init(
     """They became 352x544, whatever they were, and no line said so."""
 
     def transformed(opened: ImageDataset, config: Any, folder: Path, workers: int | None) -> Any:
-        raise NotImplementedError(config.transform.size, config.transform.resize)
+        raise Planned(config.transform.size, config.transform.resize)
 
     # One image of another size does not decide.
     source = build.dataset(
         tmp_path / "source", task=task, counts={"train": [4, 1]}, size=lambda number: (64, 64) if number == 4 else image
     )
     monkeypatch.setattr(train_dataset, "transformed", transformed)
-    with pytest.raises(NotImplementedError) as chosen:
+    with pytest.raises(Planned) as chosen:
         shardwright.train(source, tmp_path / "out", transform=given or None)
     assert chosen.value.args == wanted
     said = capsys.readouterr().out

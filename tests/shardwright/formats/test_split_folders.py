@@ -112,8 +112,14 @@ def test_splits_among_other_folders_are_refused_with_two_configurations(keys):
         assert labels == {key: key.split("/")[1] for key in keys if key.startswith("t")}
 
 
-@pytest.mark.parametrize("name", ["test", "val", "eval", "test1"])
-def test_images_of_a_split_next_to_class_folders_are_a_question(name):
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("test", "val", "eval", "test1", "test_images", "testset", "Validation Data"),
+        *("unlabeled", "unlabelled", "not_annotated", "to_label", "unsup", "predict", "submission", "hold-out"),
+    ],
+)
+def test_images_to_predict_next_to_class_folders_are_a_question(name):
     classes = [f"{folder}/{i}.jpg" for folder in ("daisy", "rose") for i in range(3)]
     with pytest.raises(UsageError, match=f"{name}, next to daisy, rose, may hold images to predict") as error:
         read([*classes, f"{name}/9.jpg"])
@@ -121,6 +127,14 @@ def test_images_of_a_split_next_to_class_folders_are_a_question(name):
     assert left_out == {"input.exclude": [name]}
     survey, _ = read([*classes, f"{name}/9.jpg"], format="file_name", regex=is_class["input.labels.regex"])
     assert survey.classes == tuple(sorted(("daisy", "rose", name)))
+    survey, _ = read([*classes, f"{name}/9.jpg"], dict.fromkeys(("daisy", "rose", name)))
+    assert len(survey.classes) == 3
+
+
+@pytest.mark.parametrize("name", ["new", "unknown", "other", "background", "labels", "testudo", "valley"])
+def test_folders_that_may_well_be_classes_are(name):
+    keys = [f"{folder}/{i}.jpg" for folder in ("daisy", "rose", name) for i in range(3)]
+    assert read(keys)[0].classes == tuple(sorted(("daisy", "rose", name)))
 
 
 @pytest.mark.parametrize("folder", ["test/test", "val/val", "test1/test1", "test/images"])

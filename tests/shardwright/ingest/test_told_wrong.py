@@ -548,19 +548,38 @@ def test_a_few_copies_are_told(tmp_path):
     assert run(copies(tmp_path, 3), tmp_path / "out").totals["written"] == COUNT * 2 + 3
 
 
+def table_beside_folders(root, folders):
+    """Images in two folders by turns, and a table in which each has the class of the other one."""
+    for number in range(COUNT):
+        image(root / f"images/{folders[number % 2]}/i{number:02}.jpg", number)
+    lines(root / "t.csv", "image,label", *(f"i{number:02}.jpg,{'ba'[number % 2]}" for number in range(COUNT)))
+    labels = {"path": str(root / "t.csv"), "format": "label_csv"}
+    return {"task": "classification", "input": {"images": str(root / "images"), "labels": labels}}
+
+
 def test_folders_that_contradict_a_table_of_classes_are_a_question(tmp_path):
-    for number in range(COUNT):
-        image(tmp_path / f"images/{'ab'[number % 2]}/i{number:02}.jpg", number)
-    lines(tmp_path / "t.csv", "image,label", *(f"i{number:02}.jpg,{'ba'[number % 2]}" for number in range(COUNT)))
-    labels = {"path": str(tmp_path / "t.csv"), "format": "label_csv"}
-    raw = {"task": "classification", "input": {"images": str(tmp_path / "images"), "labels": labels}}
-    asked(raw, tmp_path, "12 of 12 images that are in folders called after classes have another class here")
+    match = "12 of 12 images that are in folders called after classes have another class here"
+    asked(table_beside_folders(tmp_path, "ab"), tmp_path, match)
 
 
-def test_folders_with_other_names_than_the_classes_contradict_nothing(tmp_path):
+@pytest.mark.parametrize("folders", ["xy", "ba"])
+def test_folders_of_the_same_or_of_other_names_contradict_nothing(tmp_path, folders):
+    assert run(table_beside_folders(tmp_path, folders), tmp_path / "out").totals["written"] == COUNT
+
+
+@pytest.mark.parametrize(("empty", "without", "code"), [(3, 4, CheckFailed), (3, 3, None), (2, 4, None)])
+def test_empty_files_of_yolo_say_that_images_without_a_file_are_not_annotated(tmp_path, empty, without, code):
+    (tmp_path / "labels").mkdir()
     for number in range(COUNT):
-        image(tmp_path / f"images/{'xy'[number % 2]}/i{number:02}.jpg", number)
-    lines(tmp_path / "t.csv", "image,label", *(f"i{number:02}.jpg,{'ba'[number % 3 % 2]}" for number in range(COUNT)))
-    labels = {"path": str(tmp_path / "t.csv"), "format": "label_csv"}
-    raw = {"task": "classification", "input": {"images": str(tmp_path / "images"), "labels": labels}}
-    assert run(raw, tmp_path / "out").totals["written"] == COUNT
+        image(tmp_path / f"images/i{number:02}.jpg", number)
+        text = "" if number < empty else f"0 0.5 0.5 0.{2 + number % 3} 0.25\n"
+        if number < COUNT - without:
+            (tmp_path / f"labels/i{number:02}.txt").write_text(text)
+    labels = {"path": str(tmp_path / "labels"), "format": "yolo", "boxes": True}
+    raw = {"task": "classification", "input": {"images": str(tmp_path / "images"), "labels": labels, "classes": ["a"]}}
+    if code is None:
+        assert run(raw, tmp_path / "out").totals["written"] == COUNT
+        return
+    with pytest.raises(code, match=f"{without} of {COUNT} images have no row"):
+        run(raw, tmp_path / "out")
+    assert run(changed(raw, unlisted_images="empty"), tmp_path / "out").totals["written"] == COUNT
