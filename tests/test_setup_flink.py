@@ -60,3 +60,19 @@ def test_the_files_of_the_artifacts_are_compared_without_the_numbers_of_executio
     files, found = compare._differences(tmp_path / "local", tmp_path / "remote")
     assert files >= 1
     assert found == differing
+
+
+@pytest.mark.parametrize(
+    ("means", "same"),
+    [((0.1, 0.1 + 2e-17), True), ((-45749389193690376.0, -45749389193690584.0), True), ((4.57e16, 4.58e16), False)],
+)
+def test_sums_of_another_order_are_no_difference(tmp_path, means, same):
+    for root, mean in zip(("local", "remote"), means, strict=True):
+        made = compare.statistics_pb2.DatasetFeatureStatisticsList()
+        made.datasets.add().features.add().num_stats.mean = mean
+        file = tmp_path / root / "StatisticsGen/statistics/1/Split-train/FeatureStats.pb"
+        file.parent.mkdir(parents=True)
+        file.write_bytes(made.SerializeToString())
+    files, found = compare._differences(tmp_path / "local", tmp_path / "remote")
+    assert files == 1
+    assert (found == []) == same

@@ -425,7 +425,8 @@ def _content(file: Path | None) -> bytes | str | None:
     if file.name != "FeatureStats.pb":
         return file.read_bytes()
     statistics = statistics_pb2.DatasetFeatureStatisticsList.FromString(file.read_bytes())
-    return re.sub(r"-?\d+\.\d+(?:e[+-]?\d+)?", lambda number: f"{float(number[0]):.12g}", str(statistics))
+    # Means of hashes are so large that they are written without a point.
+    return re.sub(r"-?\d+(?:\.\d+)?(?:e[+-]?\d+)?", lambda number: f"{float(number[0]):.12g}", str(statistics))
 
 
 if __name__ == "__main__":
